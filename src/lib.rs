@@ -1,0 +1,6 @@
+//! Loyd solves sliding-tile puzzles, as a gRPC service and as a command line.
+//!
+//! Imports run one way: `cli -> server -> service -> search -> puzzle`.
+
+pub mod puzzle;
+pub mod search;

@@ -1,0 +1,274 @@
+//! A board: tiles and one blank on the cells of a shape.
+
+use std::fmt;
+
+use super::shape::{MAX_CELLS, Shape, ShapeError};
+use super::{Direction, text};
+
+/// An arrangement of the tiles `1..cells` and one blank (0) on a supported
+/// shape. A `Board` in hand is always well formed.
+///
+/// How the tiles are kept is private, so that larger boards need no change
+/// elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Board {
+    shape: Shape,
+    blank: u8,
+    /// Row by row; the places beyond the shape's cells are always 0.
+    tiles: [u8; MAX_CELLS],
+}
+
+/// Why numbers are not a board. Positions count from 0, row by row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BoardError {
+    /// No shape is given and the number of tiles is no square.
+    #[error(
+        "{found} tiles do not make a square board: \
+         4 or 9 would, the blank included; other sizes need rows and columns"
+    )]
+    NotSquare {
+        /// The number of tiles.
+        found: usize,
+    },
+    /// The shape has another number of cells.
+    #[error(
+        "{found} tiles do not fill a {rows}x{columns} board: \
+         it takes {expected}, the blank included"
+    )]
+    WrongTileCount {
+        /// The number of tiles.
+        found: usize,
+        /// The rows of the shape.
+        rows: u32,
+        /// The columns of the shape.
+        columns: u32,
+        /// The number of cells of the shape.
+        expected: u64,
+    },
+    /// A tile is too large.
+    #[error(
+        "tile {tile} at position {position} is out of range: \
+         a board of {cells} cells has the tiles 1 to {largest} and one blank (0)",
+        largest = cells - 1
+    )]
+    TileOutOfRange {
+        /// The tile.
+        tile: u32,
+        /// Where it stands.
+        position: usize,
+        /// The number of cells of the board.
+        cells: usize,
+    },
+    /// A tile, or the blank (0), appears twice.
+    #[error("{} appears twice (positions {first} and {second})", name(*tile))]
+    DuplicateTile {
+        /// The tile.
+        tile: u32,
+        /// Where it stands first.
+        first: usize,
+        /// Where it stands again.
+        second: usize,
+    },
+    /// The tiles are right for a shape that is not.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+}
+
+fn name(tile: u32) -> String {
+    if tile == 0 {
+        "the blank (0)".to_owned()
+    } else {
+        format!("tile {tile}")
+    }
+}
+
+impl Board {
+    /// The board with these tiles, row by row, 0 for the blank. `rows` and
+    /// `columns` both 0 mean a square board.
+    ///
+    /// # Errors
+    /// The first fault in the order of [`BoardError`]'s variants. That a blank
+    /// is missing never has to be said: as many different tiles in range as
+    /// there are cells include the 0.
+    pub fn new(tiles: &[u32], rows: u32, columns: u32) -> Result<Board, BoardError> {
+        let found = tiles.len();
+        let (rows, columns) = match (rows, columns) {
+            (0, 0) => {
+                let side = u32::try_from(found.isqrt()).unwrap_or(u32::MAX);
+                if side == 0 || found.isqrt().pow(2) != found {
+                    return Err(BoardError::NotSquare { found });
+                }
+                (side, side)
+            }
+            shape => shape,
+        };
+        let expected = u64::from(rows) * u64::from(columns);
+        // A shape with a zero in it has no number of cells that could be
+        // wrong: it is told as a bad shape, after the tiles.
+        if expected != 0 && expected != found as u64 {
+            return Err(BoardError::WrongTileCount {
+                found,
+                rows,
+                columns,
+                expected,
+            });
+        }
+        check_tiles(tiles)?;
+        let shape = Shape::new(rows, columns)?;
+        let mut kept = [0; MAX_CELLS];
+        for (place, tile) in kept.iter_mut().zip(tiles) {
+            *place = u8::try_from(*tile).unwrap_or(0);
+        }
+        Ok(Board::from_checked(shape, kept))
+    }
+
+    /// The board with these tiles, one byte each: [`Board::new`] for a known
+    /// shape, for the packed form.
+    ///
+    /// # Errors
+    /// As [`Board::new`].
+    #[inline]
+    pub fn from_bytes(shape: Shape, tiles: &[u8]) -> Result<Board, BoardError> {
+        let cells = shape.cells();
+        if tiles.len() == cells {
+            let mut kept = [0; MAX_CELLS];
+            let mut seen = 0_u32;
+            for (place, &tile) in kept.iter_mut().zip(tiles) {
+                *place = tile;
+                seen |= 1_u32.checked_shl(u32::from(tile)).unwrap_or(1 << 31);
+            }
+            if seen == (1 << cells) - 1 {
+                return Ok(Board::from_checked(shape, kept));
+            }
+        }
+        Err(Board::why_not(shape, tiles))
+    }
+
+    #[cold]
+    fn why_not(shape: Shape, tiles: &[u8]) -> BoardError {
+        let wide: Vec<u32> = tiles.iter().map(|&tile| u32::from(tile)).collect();
+        let rows = u32::from(shape.rows() as u8);
+        let columns = u32::from(shape.columns() as u8);
+        match Board::new(&wide, rows, columns) {
+            Err(error) => error,
+            // Both constructors accept the same tiles, so this is not reached.
+            Ok(_) => BoardError::WrongTileCount {
+                found: tiles.len(),
+                rows,
+                columns,
+                expected: shape.cells() as u64,
+            },
+        }
+    }
+
+    #[inline]
+    fn from_checked(shape: Shape, tiles: [u8; MAX_CELLS]) -> Board {
+        let blank = tiles.iter().position(|&tile| tile == 0).unwrap_or(0);
+        Board {
+            shape,
+            blank: blank as u8,
+            tiles,
+        }
+    }
+
+    /// The standard goal of a shape: `1 2 3 / 4 5 6 / 7 8 0` and its like.
+    pub fn standard_goal(shape: Shape) -> Board {
+        let last = shape.cells() - 1;
+        let mut tiles = [0; MAX_CELLS];
+        for (tile, place) in (1..).zip(tiles.iter_mut().take(last)) {
+            *place = tile;
+        }
+        Board {
+            shape,
+            blank: last as u8,
+            tiles,
+        }
+    }
+
+    /// The size of the board.
+    #[inline]
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The tiles, row by row, 0 for the blank: as many as the shape has cells.
+    #[inline]
+    pub fn tiles(&self) -> &[u8] {
+        self.tiles.get(..self.shape.cells()).unwrap_or(&self.tiles)
+    }
+
+    /// The cell of the blank, counted from 0, row by row.
+    #[inline]
+    pub fn blank(&self) -> usize {
+        usize::from(self.blank)
+    }
+
+    /// The board after the blank went that way, or `None` at the edge.
+    pub fn slide(&self, direction: Direction) -> Option<Board> {
+        let (row, column) = (
+            self.blank() / self.shape.columns(),
+            self.blank() % self.shape.columns(),
+        );
+        let target = match direction {
+            Direction::Up if row > 0 => self.blank() - self.shape.columns(),
+            Direction::Left if column > 0 => self.blank() - 1,
+            Direction::Right if column + 1 < self.shape.columns() => self.blank() + 1,
+            Direction::Down if row + 1 < self.shape.rows() => self.blank() + self.shape.columns(),
+            _ => return None,
+        };
+        let mut next = *self;
+        next.tiles.swap(self.blank(), target);
+        next.blank = target as u8;
+        Some(next)
+    }
+}
+
+/// The first tile out of range, else the first that appears twice.
+fn check_tiles(tiles: &[u32]) -> Result<(), BoardError> {
+    let cells = tiles.len();
+    if let Some((position, &tile)) = tiles
+        .iter()
+        .enumerate()
+        .find(|&(_, &tile)| tile as usize >= cells)
+    {
+        return Err(BoardError::TileOutOfRange {
+            tile,
+            position,
+            cells,
+        });
+    }
+    let mut seen_at = vec![None; cells];
+    for (position, &tile) in tiles.iter().enumerate() {
+        match seen_at.get_mut(tile as usize) {
+            Some(seen @ None) => *seen = Some(position),
+            Some(Some(first)) => {
+                return Err(BoardError::DuplicateTile {
+                    tile,
+                    first: *first,
+                    second: position,
+                });
+            }
+            None => {
+                return Err(BoardError::TileOutOfRange {
+                    tile,
+                    position,
+                    cells,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The text form with rows: `2 3 4 / 1 5 x / 7 6 8`.
+impl fmt::Display for Board {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        text::write(self, f)
+    }
+}
+
+impl fmt::Debug for Board {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

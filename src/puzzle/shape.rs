@@ -1,0 +1,120 @@
+//! The size of a board.
+
+use std::fmt;
+
+/// The most cells a supported board has.
+pub const MAX_CELLS: usize = 9;
+
+/// The sizes that are solved, as people read them in error messages.
+pub(crate) const SUPPORTED_SIZES: &str = "2x2, 2x3, 3x2, 2x4, 4x2 and 3x3";
+
+/// Rows and columns of a supported board: at least two of each, at most
+/// [`MAX_CELLS`] cells. A `Shape` in hand is always a supported one.
+///
+/// One-row and one-column boards are left out because their tiles can never
+/// pass each other: the parity rule of [`Problem`](super::Problem) does not
+/// hold for them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Shape {
+    rows: u8,
+    columns: u8,
+}
+
+/// Why rows and columns are not the shape of a supported board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ShapeError {
+    /// One of the two is zero and the other is not.
+    #[error(
+        "a board of {rows} rows and {columns} columns has no cells: \
+         give both, or neither for a square board"
+    )]
+    Bad {
+        /// The rows asked for.
+        rows: u32,
+        /// The columns asked for.
+        columns: u32,
+    },
+    /// A board of this size is not solved here.
+    #[error("a {rows}x{columns} board is not supported: the sizes are {SUPPORTED_SIZES}")]
+    Unsupported {
+        /// The rows asked for.
+        rows: u32,
+        /// The columns asked for.
+        columns: u32,
+    },
+}
+
+impl Shape {
+    /// The classic 8-puzzle.
+    pub const EIGHT: Shape = Shape {
+        rows: 3,
+        columns: 3,
+    };
+
+    /// Every supported shape, the smallest first.
+    pub const ALL: [Shape; 6] = [
+        Shape {
+            rows: 2,
+            columns: 2,
+        },
+        Shape {
+            rows: 2,
+            columns: 3,
+        },
+        Shape {
+            rows: 3,
+            columns: 2,
+        },
+        Shape {
+            rows: 2,
+            columns: 4,
+        },
+        Shape {
+            rows: 4,
+            columns: 2,
+        },
+        Shape::EIGHT,
+    ];
+
+    /// The shape of `rows` by `columns` cells.
+    ///
+    /// # Errors
+    /// [`ShapeError::Bad`] where exactly one of them is zero, else
+    /// [`ShapeError::Unsupported`] where it is none of [`Shape::ALL`].
+    pub fn new(rows: u32, columns: u32) -> Result<Shape, ShapeError> {
+        if (rows == 0) != (columns == 0) {
+            return Err(ShapeError::Bad { rows, columns });
+        }
+        Shape::ALL
+            .into_iter()
+            .find(|shape| u32::from(shape.rows) == rows && u32::from(shape.columns) == columns)
+            .ok_or(ShapeError::Unsupported { rows, columns })
+    }
+
+    /// The number of rows.
+    pub fn rows(self) -> usize {
+        usize::from(self.rows)
+    }
+
+    /// The number of columns.
+    pub fn columns(self) -> usize {
+        usize::from(self.columns)
+    }
+
+    /// The number of cells, the blank's included: at most [`MAX_CELLS`].
+    pub fn cells(self) -> usize {
+        self.rows() * self.columns()
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.rows, self.columns)
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
