@@ -197,6 +197,13 @@ impl Board {
         self.tiles.get(..self.shape.cells()).unwrap_or(&self.tiles)
     }
 
+    /// The tiles with a 0 in each place beyond the shape's cells: of one length
+    /// for every shape, so that loops over it have a fixed number of rounds.
+    #[inline]
+    pub(crate) fn padded(&self) -> &[u8; MAX_CELLS] {
+        &self.tiles
+    }
+
     /// The cell of the blank, counted from 0, row by row.
     #[inline]
     pub fn blank(&self) -> usize {
@@ -205,17 +212,7 @@ impl Board {
 
     /// The board after the blank went that way, or `None` at the edge.
     pub fn slide(&self, direction: Direction) -> Option<Board> {
-        let (row, column) = (
-            self.blank() / self.shape.columns(),
-            self.blank() % self.shape.columns(),
-        );
-        let target = match direction {
-            Direction::Up if row > 0 => self.blank() - self.shape.columns(),
-            Direction::Left if column > 0 => self.blank() - 1,
-            Direction::Right if column + 1 < self.shape.columns() => self.blank() + 1,
-            Direction::Down if row + 1 < self.shape.rows() => self.blank() + self.shape.columns(),
-            _ => return None,
-        };
+        let target = self.shape.neighbour(self.blank(), direction)?;
         let mut next = *self;
         next.tiles.swap(self.blank(), target);
         next.blank = target as u8;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::Direction;
+
 /// The most cells a supported board has.
 pub const MAX_CELLS: usize = 9;
 
@@ -91,17 +93,44 @@ impl Shape {
             .ok_or(ShapeError::Unsupported { rows, columns })
     }
 
+    /// Where the blank of a cell gets to that way, or `None` at the edge.
+    pub fn neighbour(self, cell: usize, direction: Direction) -> Option<usize> {
+        let columns = self.columns();
+        let (row, column) = (cell / columns, cell % columns);
+        match direction {
+            Direction::Up if row > 0 => Some(cell - columns),
+            Direction::Left if column > 0 => Some(cell - 1),
+            Direction::Right if column + 1 < columns => Some(cell + 1),
+            Direction::Down if row + 1 < self.rows() => Some(cell + columns),
+            _ => None,
+        }
+    }
+
+    /// A number of its own for each of [`Shape::ALL`], below
+    /// [`Shape::SLOTS`]: for arrays that keep something a shape.
+    #[inline]
+    pub(crate) fn slot(self) -> usize {
+        // 10, 11, 14, 12, 18 and 15 in the order of `ALL`.
+        usize::from(self.rows) * 4 + usize::from(self.columns) - 10
+    }
+
+    /// One more than the largest [`Shape::slot`].
+    pub(crate) const SLOTS: usize = 9;
+
     /// The number of rows.
+    #[inline]
     pub fn rows(self) -> usize {
         usize::from(self.rows)
     }
 
     /// The number of columns.
+    #[inline]
     pub fn columns(self) -> usize {
         usize::from(self.columns)
     }
 
     /// The number of cells, the blank's included: at most [`MAX_CELLS`].
+    #[inline]
     pub fn cells(self) -> usize {
         self.rows() * self.columns()
     }

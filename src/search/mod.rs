@@ -3,9 +3,26 @@
 //! A method takes a problem, [`SearchOptions`], a [`Budget`] and a leased
 //! [`Workspace`]; it allocates nothing per state and does not know who asked.
 
+mod best_first;
+mod bfs;
+mod bidirectional;
 mod budget;
+mod frontier;
+pub mod goal_table;
+mod heuristic;
+mod index;
+mod meter;
+mod route;
+mod transitions;
+mod visited;
+mod workspace;
 
 pub use budget::{Budget, Interrupted};
+pub use heuristic::estimate;
+pub use workspace::{Workspace, WorkspaceLease, WorkspacePool};
+
+use crate::puzzle::Problem;
+use route::Route;
 
 /// How to search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -129,4 +146,63 @@ pub struct Solution {
     pub expanded: u64,
     /// Successors made, the way back to the parent and duplicates included.
     pub generated: u64,
+}
+
+/// Solves a problem, and appends the letters of its moves (`u` `l` `r` `d`:
+/// where the blank goes) to `moves`: nothing where it is not solved or under
+/// [`Detail::LengthOnly`].
+///
+/// # Errors
+/// [`Interrupted`] where the budget was used up first; `moves` is as before.
+/// The goal table never is: an answer takes less time than a look at the
+/// clock, so callers with many boards look between them.
+#[inline]
+pub fn solve(
+    workspace: &mut Workspace,
+    problem: &Problem,
+    options: &SearchOptions,
+    budget: &Budget<'_>,
+    moves: &mut String,
+) -> Result<Solution, Interrupted> {
+    if options.method == Method::GoalTable {
+        return Ok(goal_table::solve(problem, options.detail, moves));
+    }
+    search(workspace, problem, options, budget, moves)
+}
+
+fn search(
+    workspace: &mut Workspace,
+    problem: &Problem,
+    options: &SearchOptions,
+    budget: &Budget<'_>,
+    moves: &mut String,
+) -> Result<Solution, Interrupted> {
+    let Some(route) = Route::of(problem) else {
+        return Ok(Solution::free(Outcome::Unsolvable));
+    };
+    if route.start == route.goal {
+        return Ok(Solution::free(Outcome::Solved {
+            length: 0,
+            optimal: true,
+        }));
+    }
+    match options.method {
+        Method::BidirectionalBfs => bidirectional::solve(workspace, &route, options, budget, moves),
+        Method::GoalTable => Ok(goal_table::solve(problem, options.detail, moves)),
+        Method::AStar => best_first::a_star(workspace, &route, options, budget, moves),
+        Method::GreedyBestFirst => best_first::greedy(workspace, &route, options, budget, moves),
+        Method::Bfs => bfs::solve(workspace, &route, options, budget, moves),
+    }
+}
+
+impl Solution {
+    /// An answer for which no state had to be expanded.
+    #[inline]
+    fn free(outcome: Outcome) -> Solution {
+        Solution {
+            outcome,
+            expanded: 0,
+            generated: 0,
+        }
+    }
 }

@@ -1,0 +1,119 @@
+//! One breadth-first search from a goal, kept: it answers every start.
+//!
+//! Moves can be taken back, so the distance *from* the goal is the distance
+//! *to* it. Any goal is that of its blank's cell with the tiles relabelled, so
+//! a 3x3 board has nine tables, of 1.4 MB each. A table has the whole solution
+//! of each state in one word, so an answer is one look-up and no walk.
+
+#![expect(
+    clippy::indexing_slicing,
+    reason = "indices are those of states of the shape that the table was built for"
+)]
+
+use std::ops::{BitOr, Shl};
+use std::sync::OnceLock;
+
+use super::index::{Labels, Place};
+use super::transitions::{Packed, Transitions, half_of, pack_root, unpack};
+use super::{Detail, Outcome, Solution};
+use crate::puzzle::{Direction, MAX_CELLS, Problem, Shape};
+
+/// Two bits a move, the first move in the lowest, and a 1 above the last. Zero
+/// is no word.
+enum Table {
+    /// Up to 31 moves: 3x3, and what is smaller than eight cells.
+    Narrow(Box<[u64]>),
+    /// Up to 36 moves: 2x4 and 4x2.
+    Wide(Box<[u128]>),
+}
+
+impl Table {
+    fn of(shape: Shape, goal_blank: usize) -> &'static Table {
+        static ALL: [[OnceLock<Table>; MAX_CELLS]; Shape::SLOTS] =
+            [const { [const { OnceLock::new() }; MAX_CELLS] }; Shape::SLOTS];
+        ALL[shape.slot()][goal_blank].get_or_init(|| {
+            let transitions = Transitions::of(shape, goal_blank);
+            if shape.cells() == 8 {
+                Table::Wide(build(transitions, goal_blank))
+            } else {
+                Table::Narrow(build(transitions, goal_blank))
+            }
+        })
+    }
+}
+
+/// Builds the table for goals of this shape with their blank in this cell, if
+/// there is none yet: for a service that wants its first answer to be as quick
+/// as the others. A table that is being built is waited for, never built twice.
+///
+/// ```
+/// use loyd::puzzle::Shape;
+/// loyd::search::goal_table::warm(Shape::EIGHT, 8);
+/// ```
+pub fn warm(shape: Shape, goal_blank: usize) {
+    if goal_blank < shape.cells() {
+        Table::of(shape, goal_blank);
+    }
+}
+
+/// Solves a problem.
+#[inline]
+pub(super) fn solve(problem: &Problem, detail: Detail, moves: &mut String) -> Solution {
+    let goal = problem.goal();
+    let Some(start) = Labels::new(goal).place(problem.start()) else {
+        return Solution::free(Outcome::Unsolvable);
+    };
+    let shape = problem.shape();
+    let transitions = Transitions::of(shape, goal.blank());
+    let index = transitions.index(start);
+    let length = match Table::of(shape, goal.blank()) {
+        Table::Narrow(words) => write(u128::from(words[index]), detail, moves),
+        Table::Wide(words) => write(words[index], detail, moves),
+    };
+    Solution::free(Outcome::Solved {
+        length,
+        optimal: true,
+    })
+}
+
+/// Writes a word's moves, and returns their number.
+#[inline]
+fn write(word: u128, detail: Detail, moves: &mut String) -> u32 {
+    let length = (u128::BITS - 1 - word.leading_zeros()) / 2;
+    if detail == Detail::Moves {
+        let mut rest = word;
+        for _ in 0..length {
+            moves.push(Direction::ALL[(rest & 3) as usize].letter());
+            rest >>= 2;
+        }
+    }
+    length
+}
+
+fn build<Word>(transitions: &Transitions, goal_blank: usize) -> Box<[Word]>
+where
+    Word: Copy + Default + Eq + From<u8> + Shl<u32, Output = Word> + BitOr<Output = Word>,
+{
+    let nothing = Word::default();
+    let root: Place = Transitions::root(goal_blank);
+    let mut words = vec![nothing; transitions.states()];
+    let mut queue: Vec<Packed> = Vec::with_capacity(transitions.states());
+    words[transitions.index(root)] = Word::from(1);
+    queue.push(pack_root(root));
+    let mut head = 0;
+    while let Some(&state) = queue.get(head) {
+        head += 1;
+        let word = words[transitions.index(unpack(state))];
+        for exit in transitions.exits(state) {
+            let half = transitions.follow(exit, half_of(state));
+            let place = &mut words[(exit.offset + half) as usize];
+            if *place == nothing {
+                // What led here from the goal, taken back, leads there.
+                let back = Direction::ALL[usize::from(exit.direction)].opposite();
+                *place = word << 2 | Word::from(back as u8);
+                queue.push(exit.code | half);
+            }
+        }
+    }
+    words.into_boxed_slice()
+}
