@@ -2,5 +2,10 @@
 //!
 //! Imports run one way: `cli -> server -> service -> search -> puzzle`.
 
+pub mod cli;
 pub mod puzzle;
 pub mod search;
+pub mod server;
+pub mod service;
+pub mod telemetry;
+pub mod wire;

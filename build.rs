@@ -1,0 +1,27 @@
+//! Compiles the contract: the generated types for `src/wire.rs`, and the
+//! descriptor set for reflection. Needs no `protoc`.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::{env, fs};
+
+use prost::Message;
+
+const PROTO: &str = "loyd/v1/solver.proto";
+const INCLUDE: &str = "proto";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={INCLUDE}");
+    let descriptors = protox::compile([PROTO], [INCLUDE])?;
+    // `compile_fds` ignores `file_descriptor_set_path`.
+    let out_dir = PathBuf::from(env::var("OUT_DIR")?);
+    fs::write(
+        out_dir.join("solver_descriptor.bin"),
+        descriptors.encode_to_vec(),
+    )?;
+    tonic_prost_build::configure()
+        // The tiles of a packed message are read where they arrived.
+        .bytes(".loyd.v1.PackedBoards.tiles")
+        .compile_fds(descriptors)?;
+    Ok(())
+}

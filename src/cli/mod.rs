@@ -1,0 +1,82 @@
+//! The command line.
+
+mod answer;
+mod compare;
+mod exit;
+mod lines;
+mod options;
+#[cfg(feature = "plot")]
+mod plot;
+mod remote;
+mod serve;
+mod solve;
+mod task;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use exit::Exit;
+
+const LONG_ABOUT: &str = "\
+Solves sliding-tile puzzles: the 8-puzzle and its smaller kin.
+
+A board is written row by row: `2 3 4 / 1 5 x / 7 6 8`, or `2 3 4 1 5 x 7 6 8`, \
+or `23415x768`; the blank is one of x X 0 _ . and `/` ends a row. \
+An answer is a string of moves, each named by where the blank goes: \
+u (up), l (left), r (right), d (down).";
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 done; 1 at least one line was an error; 2 usage; \
+69 cannot bind or connect; 70 the stream to the server was lost.
+
+Examples:
+  loyd solve '2 3 4 1 5 x 7 6 8'
+  loyd solve --goal '1 2 3 / 8 0 4 / 7 6 5' < boards.txt
+  loyd serve --listen 127.0.0.1:50051
+  loyd solve --connect http://127.0.0.1:50051 < boards.txt
+  loyd compare '8 6 7 2 5 4 3 0 1'";
+
+#[derive(Parser)]
+#[command(
+    name = "loyd",
+    version,
+    about = "Solves sliding-tile puzzles, as a command and as a gRPC service",
+    long_about = LONG_ABOUT,
+    after_help = AFTER_HELP,
+    max_term_width = 100
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve loyd.v1.SolverService over gRPC
+    Serve(serve::Args),
+    /// Solve boards from the arguments or, with none, one a line from standard input
+    Solve(solve::Args),
+    /// Solve boards by every method and compare what each took
+    Compare(compare::Args),
+}
+
+/// Parses the command line and runs the command.
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version come here too; `exit_code` knows which is which.
+            // Nothing is left to do where even the message can't be printed.
+            let _ = error.print();
+            return Exit::from_clap(&error).into();
+        }
+    };
+    crate::telemetry::init();
+    let exit = match cli.command {
+        Command::Serve(args) => serve::run(args),
+        Command::Solve(args) => solve::run(args),
+        Command::Compare(args) => compare::run(args),
+    };
+    exit.into()
+}

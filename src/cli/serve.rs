@@ -1,0 +1,154 @@
+//! `loyd serve`: the gRPC server.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tonic::service::Routes;
+
+use super::exit::Exit;
+use super::options::Algorithm;
+use crate::server::{Bound, Config, Drained, Services};
+use crate::service::{self, Settings, Solver};
+use crate::wire;
+
+/// Arguments of `loyd serve`.
+#[derive(clap::Args, Clone, Debug)]
+pub(super) struct Args {
+    /// Address to listen on; port 0 takes a free one. The address is printed
+    /// on standard output: `listening on http://127.0.0.1:50051`
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:50051")]
+    listen: SocketAddr,
+
+    /// Whether clients may list the services and their types
+    #[arg(long, value_enum, value_name = "ON", default_value = "on")]
+    reflection: Switch,
+
+    /// The method where a request names none
+    #[arg(
+        long,
+        value_enum,
+        value_name = "METHOD",
+        default_value = "bidirectional-bfs"
+    )]
+    default_algorithm: Algorithm,
+
+    /// The most states to expand for a board, whatever a request says
+    #[arg(long, value_name = "N", default_value_t = Settings::default().max_expanded)]
+    max_expanded: NonZeroU64,
+
+    /// Threads that solve [default: one a core]
+    #[arg(long, value_name = "N")]
+    compute_threads: Option<NonZeroUsize>,
+
+    /// Seconds that running calls may take to end after SIGTERM or Ctrl-C; a
+    /// second signal cuts them at once
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    drain_timeout: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+/// Runs the server until a signal ends it.
+pub(super) fn run(args: Args) -> Exit {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return Exit::Lost.because(format!("cannot start the runtime: {error}")),
+    };
+    let exit = runtime.block_on(serve(args));
+    // Searches that nobody waits for any more need not be waited for either.
+    runtime.shutdown_background();
+    exit
+}
+
+async fn serve(args: Args) -> Exit {
+    // From here on a signal is a clean stop, even before the server is ready.
+    let (stop, cut) = match stop_signals() {
+        Ok(signals) => signals,
+        Err(error) => return Exit::Lost.because(format!("cannot wait for signals: {error}")),
+    };
+    let mut settings = Settings {
+        default_method: args.default_algorithm.into(),
+        max_expanded: args.max_expanded,
+        ..Settings::default()
+    };
+    if let Some(threads) = args.compute_threads {
+        settings.compute_threads = threads;
+    }
+    let solver = match Solver::start(settings) {
+        Ok(solver) => solver,
+        Err(error) => return Exit::Lost.because(format!("cannot start a thread: {error}")),
+    };
+    let bound = match Bound::to(args.listen).await {
+        Ok(bound) => bound,
+        Err(error) => {
+            return Exit::Unavailable.because(format!("cannot listen on {}: {error}", args.listen));
+        }
+    };
+    announce(bound.address());
+    let config = Config {
+        reflection: args.reflection == Switch::On,
+        drain_timeout: Duration::from_secs(args.drain_timeout),
+        ..Config::default()
+    };
+    let services = Services {
+        routes: Routes::new(solver.into_server()),
+        names: &[service::NAME],
+        descriptors: wire::DESCRIPTOR_SET,
+    };
+    match bound.serve(config, services, stop, cut).await {
+        Ok(Drained::Cleanly) => tracing::info!("stopped"),
+        Ok(Drained::Cut(connections)) => {
+            tracing::warn!(connections, "stopped, and cut what was left");
+        }
+        Err(error) => return Exit::Lost.because(format!("cannot serve reflection: {error}")),
+    }
+    Exit::Done
+}
+
+/// The one line of standard output, for scripts that need the port.
+fn announce(address: SocketAddr) {
+    tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serving");
+    let mut out = io::stdout().lock();
+    // A server is of use even where its standard output is closed.
+    let _ = writeln!(out, "listening on http://{address}").and_then(|()| out.flush());
+}
+
+/// Two futures: the first SIGTERM or Ctrl-C, and the second.
+fn stop_signals() -> io::Result<(impl Future<Output = ()>, impl Future<Output = ()>)> {
+    let terminate = signal(SignalKind::terminate())?;
+    let interrupt = signal(SignalKind::interrupt())?;
+    let (count, counted) = watch::channel(0_u32);
+    tokio::spawn(count_signals(terminate, interrupt, count));
+    let reached = |number: u32| {
+        let mut counted = counted.clone();
+        async move {
+            if counted.wait_for(|count| *count >= number).await.is_err() {
+                // The counting task can't end before the runtime does.
+                std::future::pending::<()>().await;
+            }
+        }
+    };
+    Ok((reached(1), reached(2)))
+}
+
+async fn count_signals(mut terminate: Signal, mut interrupt: Signal, count: watch::Sender<u32>) {
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        count.send_modify(|count| *count += 1);
+    }
+}

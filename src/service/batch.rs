@@ -1,0 +1,698 @@
+//! `SolveBatch`: a stream of batches.
+//!
+//! A message becomes pieces, pieces are solved side by side and come back in
+//! order, and their answers are joined to responses:
+//!
+//! ```text
+//! inbound -> Pieces -> solve (at most PIECES_IN_FLIGHT) -> Assembler -> outbound
+//! ```
+//!
+//! Nothing here runs unless the client reads: the stream is polled by the
+//! connection when it has room for more, and a message is read only when a
+//! slot is free. A client that does not read is not read from.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+use prost::Message;
+use tokio::time::Sleep;
+use tonic::{Code, Request, Status, Streaming};
+
+use super::call::{Call, CancelOnDrop};
+use super::compute::{piece_boards, solve_board};
+use super::error::Fault;
+use super::{MAX_REQUEST_BYTES, Settings, Solver, convert};
+use crate::puzzle::{Board, Problem, Shape};
+use crate::search::{Budget, Interrupted, Outcome, SearchOptions, Workspace};
+use crate::wire::v1::{
+    self as wire, BoardResult, PackedError, PackedResults, ResultList, SolveBatchRequest,
+    SolveBatchResponse, board_result, solve_batch_request, solve_batch_response,
+};
+
+/// The most pieces of a stream that are being solved or wait for their turn to
+/// be answered: keeps a few threads busy, and bounds the messages in flight,
+/// since each piece belongs to one message.
+const PIECES_IN_FLIGHT: usize = 8;
+
+/// The most pieces whose answers are joined to one response: a slow method
+/// shows progress every few milliseconds, a fast one fills its responses. The
+/// number is fixed, and not what happens to be ready, so that equal requests
+/// get equal answers.
+const PIECES_PER_RESPONSE: usize = 8;
+
+/// The most bytes of a response: a quarter of what clients accept by default.
+const MAX_RESPONSE_BYTES: usize = 1 << 20;
+
+/// What a response takes beside its boards: id, totals, lengths of fields.
+const RESPONSE_OVERHEAD: usize = 256;
+
+/// The most errors of a request in packed form that carry text.
+const MAX_ERROR_TEXTS: usize = 64;
+
+/// The most bytes that an error takes in packed form, without text and with.
+const BARE_ERROR_BYTES: usize = 32;
+const TEXT_ERROR_BYTES: usize = 256;
+
+/// The answers to a stream of requests.
+pub(super) fn answers(
+    solver: &Solver,
+    request: Request<Streaming<SolveBatchRequest>>,
+) -> impl Stream<Item = Result<SolveBatchResponse, Status>> + Send + use<> {
+    let (call, cancel_on_drop) = Call::begin(request.metadata());
+    let deadline = call
+        .deadline()
+        .map(|at| Box::pin(tokio::time::sleep_until(at.into())));
+    let settings = Arc::clone(&solver.settings);
+    let solver = solver.clone();
+    let solved = request
+        .into_inner()
+        .flat_map(move |message| stream::iter(Steps::of(message, &settings)))
+        .map(move |step| run(solver.clone(), call.clone(), step))
+        .buffered(PIECES_IN_FLIGHT);
+    Answers {
+        solved: Box::pin(solved),
+        assembler: Assembler::default(),
+        deadline,
+        ended: false,
+        _cancel_on_drop: cancel_on_drop,
+    }
+}
+
+/// What a message holds, once its faults are ruled out.
+struct Batch {
+    id: u64,
+    boards: Boards,
+    options: SearchOptions,
+}
+
+enum Boards {
+    List {
+        boards: Vec<wire::Board>,
+        goal: Option<Board>,
+    },
+    Packed {
+        tiles: Bytes,
+        shape: Shape,
+        goal: Board,
+    },
+}
+
+impl Batch {
+    fn parse(
+        id: u64,
+        boards: solve_batch_request::Boards,
+        goal: Option<&wire::Board>,
+        options: Option<&wire::SolveOptions>,
+        settings: &Settings,
+    ) -> Result<Batch, Fault> {
+        let goal = convert::goal(goal);
+        let options = convert::options(options, settings);
+        let too_many = |found, limit| {
+            if found > limit {
+                Err(Fault::TooManyBoards { found, limit })
+            } else {
+                Ok(())
+            }
+        };
+        let (boards, count) = match boards {
+            solve_batch_request::Boards::List(list) => {
+                let count = too_many(list.boards.len(), settings.max_list_boards);
+                let boards = match &goal {
+                    Ok(goal) => Ok(Boards::List {
+                        boards: list.boards,
+                        goal: *goal,
+                    }),
+                    Err(fault) => Err(fault.clone()),
+                };
+                (boards, count)
+            }
+            solve_batch_request::Boards::Packed(packed) => {
+                let (boards, found) = parse_packed(packed, &goal);
+                (boards, too_many(found, settings.max_packed_boards))
+            }
+        };
+        match (boards, options, count) {
+            (Ok(boards), Ok(options), Ok(())) => Ok(Batch {
+                id,
+                boards,
+                options,
+            }),
+            (boards, options, count) => {
+                let faults = [boards.err(), options.err(), count.err()];
+                Err(Fault::first(faults.into_iter().flatten()).unwrap_or(Fault::Internal))
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        match &self.boards {
+            Boards::List { boards, .. } => boards.len(),
+            Boards::Packed { tiles, shape, .. } => tiles.len() / shape.cells(),
+        }
+    }
+}
+
+/// Reads a packed message; also tells how many boards its bytes make.
+fn parse_packed(
+    packed: wire::PackedBoards,
+    goal: &Result<Option<Board>, Fault>,
+) -> (Result<Boards, Fault>, usize) {
+    let wire::PackedBoards {
+        rows,
+        columns,
+        tiles,
+    } = packed;
+    let shape = match (rows, columns) {
+        (0, 0) => Ok(Shape::EIGHT),
+        (rows, columns) => Shape::new(rows, columns),
+    };
+    let shape = match shape {
+        Ok(shape) => shape,
+        Err(error) => {
+            let faults = [Some(Fault::PackedShape(error)), goal.clone().err()];
+            let fault = Fault::first(faults.into_iter().flatten()).unwrap_or(Fault::Internal);
+            return (Err(fault), 0);
+        }
+    };
+    let length = if tiles.len().is_multiple_of(shape.cells()) {
+        Ok(())
+    } else {
+        Err(Fault::PackedLength {
+            bytes: tiles.len(),
+            shape,
+        })
+    };
+    let goal = goal.clone().and_then(|goal| {
+        let goal = goal.unwrap_or_else(|| Board::standard_goal(shape));
+        // A goal of another shape would be every board's fault.
+        Ok(*Problem::new(Board::standard_goal(shape), goal)?.goal())
+    });
+    let found = tiles.len() / shape.cells();
+    let boards = match (length, goal) {
+        (Ok(()), Ok(goal)) => Ok(Boards::Packed { tiles, shape, goal }),
+        (length, goal) => {
+            let faults = [length.err(), goal.err()];
+            Err(Fault::first(faults.into_iter().flatten()).unwrap_or(Fault::Internal))
+        }
+    };
+    (boards, found)
+}
+
+/// One thing to do for a stream, in the order in which it is answered.
+enum Step {
+    /// Solve these boards.
+    Piece(Piece),
+    /// Send this.
+    Respond(SolveBatchResponse),
+    /// End the stream.
+    Fail(Status),
+}
+
+/// Some consecutive boards of a message.
+struct Piece {
+    batch: Arc<Batch>,
+    first: usize,
+    end: usize,
+    /// The response ends with this piece.
+    ends_response: bool,
+}
+
+/// The steps of one message.
+enum Steps {
+    One(Option<Step>),
+    Pieces {
+        batch: Arc<Batch>,
+        next: usize,
+        size: usize,
+        number: usize,
+    },
+}
+
+impl Steps {
+    fn of(message: Result<SolveBatchRequest, Status>, settings: &Settings) -> Steps {
+        let message = match message {
+            Ok(message) => message,
+            Err(status) => return Steps::One(Some(Step::Fail(reading_failed(status)))),
+        };
+        let SolveBatchRequest {
+            id,
+            boards,
+            goal,
+            options,
+        } = message;
+        let respond = |results| {
+            let response = SolveBatchResponse {
+                id,
+                results,
+                first_board: 0,
+                more: false,
+            };
+            Steps::One(Some(Step::Respond(response)))
+        };
+        let boards =
+            boards.unwrap_or(solve_batch_request::Boards::List(wire::BoardList::default()));
+        match Batch::parse(id, boards, goal.as_ref(), options.as_ref(), settings) {
+            Ok(batch) if batch.len() == 0 => respond(None),
+            Ok(batch) => {
+                let size = piece_boards(batch.options.method);
+                Steps::Pieces {
+                    batch: Arc::new(batch),
+                    next: 0,
+                    size,
+                    number: 0,
+                }
+            }
+            Err(fault) => respond(Some(solve_batch_response::Results::Error(
+                fault.to_board_error(),
+            ))),
+        }
+    }
+}
+
+impl Iterator for Steps {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        match self {
+            Steps::One(step) => step.take(),
+            Steps::Pieces {
+                batch,
+                next,
+                size,
+                number,
+            } => {
+                let first = *next;
+                if first >= batch.len() {
+                    return None;
+                }
+                let end = (first + *size).min(batch.len());
+                *next = end;
+                *number += 1;
+                let ends_response = *number % PIECES_PER_RESPONSE == 0 || end == batch.len();
+                Some(Step::Piece(Piece {
+                    batch: Arc::clone(batch),
+                    first,
+                    end,
+                    ends_response,
+                }))
+            }
+        }
+    }
+}
+
+/// The status that ends a stream whose next message could not be read.
+fn reading_failed(status: Status) -> Status {
+    // tonic says OUT_OF_RANGE where gRPC libraries say RESOURCE_EXHAUSTED.
+    if status.code() == Code::OutOfRange {
+        return Status::resource_exhausted(format!(
+            "the request message is too large: the limit is {MAX_REQUEST_BYTES} bytes"
+        ));
+    }
+    status
+}
+
+/// A step that was taken.
+enum Done {
+    Piece(Piece, Vec<Part>),
+    Respond(SolveBatchResponse),
+    Fail(Status),
+}
+
+async fn run(solver: Solver, call: Call, step: Step) -> Done {
+    let piece = match step {
+        Step::Piece(piece) => piece,
+        Step::Respond(response) => return Done::Respond(response),
+        Step::Fail(status) => return Done::Fail(status),
+    };
+    let method = piece.batch.options.method;
+    let boards = piece.end - piece.first;
+    let solved = solver.compute.run(method, boards, move |workspace| {
+        let parts = solve_piece(workspace, &piece, &call.budget())?;
+        Ok((piece, parts))
+    });
+    match solved.await {
+        Ok(Ok((piece, parts))) => Done::Piece(piece, parts),
+        Ok(Err(interrupted)) => Done::Fail(Fault::Interrupted(interrupted).into()),
+        Err(fault) => Done::Fail(fault.into()),
+    }
+}
+
+/// Answers to consecutive boards that fit in a response.
+enum Part {
+    List(ListPart),
+    Packed(PackedPart),
+}
+
+#[derive(Default)]
+struct ListPart {
+    results: Vec<BoardResult>,
+    bytes: usize,
+}
+
+struct PackedPart {
+    outcomes: Vec<i32>,
+    lengths: Vec<u32>,
+    moves: String,
+    errors: Vec<(usize, Fault)>,
+    all_optimal: bool,
+    expanded: u64,
+    generated: u64,
+    elapsed: Duration,
+    bytes: usize,
+}
+
+/// What an answer may take up in a response.
+const PART_BYTES: usize = MAX_RESPONSE_BYTES - RESPONSE_OVERHEAD;
+
+fn solve_piece(
+    workspace: &mut Workspace,
+    piece: &Piece,
+    budget: &Budget<'_>,
+) -> Result<Vec<Part>, Interrupted> {
+    // A search polls only after a thousand states: this stops the others.
+    budget.poll()?;
+    let options = &piece.batch.options;
+    match &piece.batch.boards {
+        Boards::List { boards, goal } => {
+            let boards = boards.get(piece.first..piece.end).unwrap_or_default();
+            solve_list(workspace, boards, *goal, options, budget)
+        }
+        Boards::Packed { tiles, shape, goal } => {
+            let cells = shape.cells();
+            let tiles = tiles
+                .get(piece.first * cells..piece.end * cells)
+                .unwrap_or_default();
+            solve_packed(workspace, tiles, *shape, goal, options, budget)
+        }
+    }
+}
+
+/// An interruption ends the piece; any other fault is the board's.
+fn board_fault(fault: Fault) -> Result<Fault, Interrupted> {
+    match fault {
+        Fault::Interrupted(interrupted) => Err(interrupted),
+        fault => Ok(fault),
+    }
+}
+
+fn solve_list(
+    workspace: &mut Workspace,
+    boards: &[wire::Board],
+    goal: Option<Board>,
+    options: &SearchOptions,
+    budget: &Budget<'_>,
+) -> Result<Vec<Part>, Interrupted> {
+    let mut parts = Vec::new();
+    let mut part = ListPart {
+        results: Vec::with_capacity(boards.len()),
+        bytes: 0,
+    };
+    for board in boards {
+        let mut moves = String::new();
+        let solved = convert::board(Some(board))
+            .map_err(Fault::Board)
+            .and_then(|start| convert::problem(start, goal))
+            .and_then(|problem| solve_board(workspace, &problem, options, budget, &mut moves));
+        let result = match solved {
+            Ok(found) => board_result::Result::Solution(convert::solution(
+                options.method,
+                &found,
+                moves,
+                None,
+            )),
+            Err(fault) => board_result::Result::Error(board_fault(fault)?.to_board_error()),
+        };
+        let result = BoardResult {
+            result: Some(result),
+        };
+        // The field's tag and the length before it take at most 5 bytes.
+        let bytes = result.encoded_len() + 5;
+        if part.bytes + bytes > PART_BYTES {
+            parts.push(Part::List(std::mem::take(&mut part)));
+        }
+        part.bytes += bytes;
+        part.results.push(result);
+    }
+    parts.push(Part::List(part));
+    Ok(parts)
+}
+
+impl PackedPart {
+    fn with_capacity(boards: usize) -> PackedPart {
+        PackedPart {
+            outcomes: Vec::with_capacity(boards),
+            lengths: Vec::with_capacity(boards),
+            moves: String::new(),
+            errors: Vec::new(),
+            all_optimal: true,
+            expanded: 0,
+            generated: 0,
+            elapsed: Duration::ZERO,
+            bytes: 0,
+        }
+    }
+
+    /// The most bytes the next error takes.
+    fn error_bytes(&self) -> usize {
+        if self.errors.len() < MAX_ERROR_TEXTS {
+            TEXT_ERROR_BYTES
+        } else {
+            BARE_ERROR_BYTES
+        }
+    }
+
+    fn append(&mut self, other: PackedPart) {
+        let boards = self.outcomes.len();
+        self.outcomes.extend(other.outcomes);
+        self.lengths.extend(other.lengths);
+        self.moves.push_str(&other.moves);
+        self.errors.extend(
+            other
+                .errors
+                .into_iter()
+                .map(|(index, fault)| (boards + index, fault)),
+        );
+        self.all_optimal &= other.all_optimal;
+        self.expanded += other.expanded;
+        self.generated += other.generated;
+        self.elapsed += other.elapsed;
+        self.bytes += other.bytes;
+    }
+}
+
+fn solve_packed(
+    workspace: &mut Workspace,
+    tiles: &[u8],
+    shape: Shape,
+    goal: &Board,
+    options: &SearchOptions,
+    budget: &Budget<'_>,
+) -> Result<Vec<Part>, Interrupted> {
+    let boards = tiles.len() / shape.cells();
+    let mut parts = Vec::new();
+    let mut part = PackedPart::with_capacity(boards);
+    let mut started = Instant::now();
+    for board in tiles.chunks_exact(shape.cells()) {
+        let moves_before = part.moves.len();
+        let solved = Board::from_bytes(shape, board)
+            .map_err(Fault::Board)
+            .and_then(|start| Ok(Problem::new(start, *goal)?))
+            .and_then(|problem| solve_board(workspace, &problem, options, budget, &mut part.moves));
+        // An outcome takes a byte, and no length is above 181,440: at most
+        // three bytes.
+        let bytes = 4 + match &solved {
+            Ok(_) => part.moves.len() - moves_before,
+            Err(_) => part.error_bytes(),
+        };
+        if part.bytes + bytes > PART_BYTES {
+            let mut next = PackedPart::with_capacity(boards - part.outcomes.len());
+            next.moves = part.moves.split_off(moves_before);
+            part.elapsed = started.elapsed();
+            started = Instant::now();
+            parts.push(Part::Packed(std::mem::replace(&mut part, next)));
+        }
+        part.bytes += bytes;
+        match solved {
+            Ok(found) => {
+                let (outcome, length, optimal) = convert::outcome(found.outcome);
+                part.outcomes.push(outcome.into());
+                part.lengths.push(length);
+                part.all_optimal &= optimal || !matches!(found.outcome, Outcome::Solved { .. });
+                part.expanded += found.expanded;
+                part.generated += found.generated;
+            }
+            Err(fault) => {
+                part.errors.push((part.outcomes.len(), board_fault(fault)?));
+                part.outcomes.push(wire::Outcome::Error.into());
+                part.lengths.push(0);
+            }
+        }
+    }
+    part.elapsed = started.elapsed();
+    parts.push(Part::Packed(part));
+    Ok(parts)
+}
+
+impl Part {
+    fn bytes(&self) -> usize {
+        match self {
+            Part::List(part) => part.bytes,
+            Part::Packed(part) => part.bytes,
+        }
+    }
+
+    fn boards(&self) -> usize {
+        match self {
+            Part::List(part) => part.results.len(),
+            Part::Packed(part) => part.outcomes.len(),
+        }
+    }
+}
+
+/// Joins the parts of a message to its responses.
+#[derive(Default)]
+struct Assembler {
+    /// The response that grows.
+    growing: Option<Part>,
+    /// The index in the message of its first board.
+    first_board: usize,
+    /// The errors of the message that were answered so far.
+    errors: usize,
+    ready: VecDeque<SolveBatchResponse>,
+}
+
+impl Assembler {
+    fn add(&mut self, piece: &Piece, parts: Vec<Part>) {
+        for part in parts {
+            self.growing = match (self.growing.take(), part) {
+                (Some(grown), part) if grown.bytes() + part.bytes() > PART_BYTES => {
+                    self.send(piece, grown, true);
+                    Some(part)
+                }
+                (Some(Part::List(mut grown)), Part::List(part)) => {
+                    grown.bytes += part.bytes;
+                    grown.results.extend(part.results);
+                    Some(Part::List(grown))
+                }
+                (Some(Part::Packed(mut grown)), Part::Packed(part)) => {
+                    grown.append(part);
+                    Some(Part::Packed(grown))
+                }
+                // The first part; a message never mixes the forms.
+                (_, part) => Some(part),
+            };
+        }
+        if piece.ends_response
+            && let Some(grown) = self.growing.take()
+        {
+            let ends_message = piece.end == piece.batch.len();
+            self.send(piece, grown, !ends_message);
+            if ends_message {
+                self.first_board = 0;
+                self.errors = 0;
+            }
+        }
+    }
+
+    fn send(&mut self, piece: &Piece, part: Part, more: bool) {
+        let boards = part.boards();
+        let results = match part {
+            Part::List(part) => solve_batch_response::Results::List(ResultList {
+                results: part.results,
+            }),
+            Part::Packed(part) => {
+                let errors = part.errors.into_iter().map(|(index, fault)| {
+                    self.errors += 1;
+                    let error = if self.errors <= MAX_ERROR_TEXTS {
+                        fault.to_board_error()
+                    } else {
+                        fault.to_bare_board_error()
+                    };
+                    PackedError {
+                        index: saturate(index),
+                        error: Some(error),
+                    }
+                });
+                solve_batch_response::Results::Packed(PackedResults {
+                    errors: errors.collect(),
+                    outcomes: part.outcomes,
+                    lengths: part.lengths,
+                    moves: part.moves,
+                    all_optimal: part.all_optimal,
+                    totals: Some(convert::stats(
+                        piece.batch.options.method,
+                        part.expanded,
+                        part.generated,
+                        Some(part.elapsed),
+                    )),
+                })
+            }
+        };
+        self.ready.push_back(SolveBatchResponse {
+            id: piece.batch.id,
+            results: Some(results),
+            first_board: saturate(self.first_board),
+            more,
+        });
+        self.first_board += boards;
+    }
+}
+
+/// A board's index as the wire has it. Messages are limited to far fewer
+/// boards than would saturate.
+fn saturate(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+/// The outbound stream.
+struct Answers<S> {
+    solved: Pin<Box<S>>,
+    assembler: Assembler,
+    deadline: Option<Pin<Box<Sleep>>>,
+    ended: bool,
+    _cancel_on_drop: CancelOnDrop,
+}
+
+impl<S: Stream<Item = Done>> Stream for Answers<S> {
+    type Item = Result<SolveBatchResponse, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let expired = self
+            .deadline
+            .as_mut()
+            .is_some_and(|deadline| deadline.as_mut().poll(context).is_ready());
+        if expired {
+            self.ended = true;
+            let fault = Fault::Interrupted(Interrupted::DeadlineExceeded);
+            return Poll::Ready(Some(Err(fault.into())));
+        }
+        loop {
+            if let Some(response) = self.assembler.ready.pop_front() {
+                return Poll::Ready(Some(Ok(response)));
+            }
+            match self.solved.as_mut().poll_next(context) {
+                Poll::Ready(Some(Done::Piece(piece, parts))) => self.assembler.add(&piece, parts),
+                Poll::Ready(Some(Done::Respond(response))) => {
+                    return Poll::Ready(Some(Ok(response)));
+                }
+                Poll::Ready(Some(Done::Fail(status))) => {
+                    self.ended = true;
+                    return Poll::Ready(Some(Err(status)));
+                }
+                Poll::Ready(None) => {
+                    self.ended = true;
+                    return Poll::Ready(None);
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! How long a call may take: its deadline, and whether anyone still waits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tonic::metadata::MetadataMap;
+
+use crate::search::Budget;
+
+/// The deadline of a call and the flag that tells its searches to stop.
+#[derive(Clone)]
+pub(super) struct Call {
+    deadline: Option<Instant>,
+    cancelled: Arc<AtomicBool>,
+}
+
+/// Sets the call's flag when dropped: whoever owned it has stopped waiting.
+pub(super) struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Call {
+    /// A call that began now, with the deadline its metadata asks for.
+    pub(super) fn begin(metadata: &MetadataMap) -> (Call, CancelOnDrop) {
+        let deadline = metadata
+            .get("grpc-timeout")
+            .and_then(|value| value.to_str().ok())
+            .and_then(parse_timeout)
+            .and_then(|timeout| Instant::now().checked_add(timeout));
+        let cancelled = Arc::new(AtomicBool::new(false));
+        (
+            Call {
+                deadline,
+                cancelled: Arc::clone(&cancelled),
+            },
+            CancelOnDrop(cancelled),
+        )
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    pub(super) fn budget(&self) -> Budget<'_> {
+        Budget::new(self.deadline, &self.cancelled)
+    }
+}
+
+/// Reads `grpc-timeout`: at most eight digits and a unit (gRPC over HTTP/2,
+/// "Requests"). Anything else is no deadline, as in other servers.
+fn parse_timeout(value: &str) -> Option<Duration> {
+    let (digits, unit) = value.split_at_checked(value.len().checked_sub(1)?)?;
+    if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let amount: u64 = digits.parse().ok()?;
+    Some(match unit {
+        "H" => Duration::from_secs(amount * 3600),
+        "M" => Duration::from_secs(amount * 60),
+        "S" => Duration::from_secs(amount),
+        "m" => Duration::from_millis(amount),
+        "u" => Duration::from_micros(amount),
+        "n" => Duration::from_nanos(amount),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_are_digits_and_a_unit() {
+        assert_eq!(parse_timeout("5S"), Some(Duration::from_secs(5)));
+        assert_eq!(
+            parse_timeout("99999999H"),
+            Some(Duration::from_secs(99_999_999 * 3600))
+        );
+        assert_eq!(parse_timeout("100m"), Some(Duration::from_millis(100)));
+        assert_eq!(parse_timeout("7u"), Some(Duration::from_micros(7)));
+        assert_eq!(parse_timeout("0n"), Some(Duration::ZERO));
+        for bad in ["", "S", "5", "5s", "-1S", "1.5S", "123456789S", "5 S", "5é"] {
+            assert_eq!(parse_timeout(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The gRPC face of the engine. It knows no sockets.
+//!
+//! A board's way through: request (`solve` or `batch`) -> [`Problem`]
+//! (`convert`) -> a compute thread (`compute`) -> a method of
+//! [`search`](crate::search) -> wire (`convert`).
+//!
+//! [`Problem`]: crate::puzzle::Problem
+
+mod batch;
+mod call;
+mod compute;
+mod convert;
+mod error;
+mod solve;
+
+use std::io;
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::sync::Arc;
+
+use tokio_stream::Stream;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::search::Method;
+use crate::wire::v1::solver_service_server::{SolverService, SolverServiceServer};
+use crate::wire::v1::{SolveBatchRequest, SolveBatchResponse, SolveRequest, SolveResponse};
+use compute::Compute;
+
+/// The service's name in health checks and reflection.
+pub const NAME: &str = "loyd.v1.SolverService";
+
+/// The most bytes of a request message that are read: 4 MiB, the limit that
+/// gRPC libraries agree on.
+pub const MAX_REQUEST_BYTES: usize = 4 << 20;
+
+/// What an operator decides about solving.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The method where a request names none.
+    pub default_method: Method,
+    /// The most states to expand for a board, whatever a request says.
+    pub max_expanded: NonZeroU64,
+    /// The most boards of a message in packed form.
+    pub max_packed_boards: usize,
+    /// The most boards of a message in list form.
+    pub max_list_boards: usize,
+    /// The number of threads that solve.
+    pub compute_threads: NonZeroUsize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            default_method: Method::BidirectionalBfs,
+            // No method expands a state of a nine-cell board twice, so this
+            // only bounds what larger boards could cost.
+            max_expanded: NonZeroU64::MIN.saturating_add(10_000_000 - 1),
+            max_packed_boards: 65_536,
+            max_list_boards: 16_384,
+            compute_threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+        }
+    }
+}
+
+/// `loyd.v1.SolverService`.
+#[derive(Clone)]
+pub struct Solver {
+    settings: Arc<Settings>,
+    compute: Arc<Compute>,
+}
+
+impl Solver {
+    /// Starts the compute threads, which end when the last clone is dropped.
+    ///
+    /// # Errors
+    /// Where the system refuses a thread.
+    pub fn start(settings: Settings) -> io::Result<Solver> {
+        let compute = Compute::start(settings.compute_threads)?;
+        Ok(Solver {
+            settings: Arc::new(settings),
+            compute: Arc::new(compute),
+        })
+    }
+
+    /// The tower service, with its message size limits.
+    pub fn into_server(self) -> SolverServiceServer<Solver> {
+        SolverServiceServer::new(self).max_decoding_message_size(MAX_REQUEST_BYTES)
+    }
+}
+
+#[tonic::async_trait]
+impl SolverService for Solver {
+    async fn solve(
+        &self,
+        request: Request<SolveRequest>,
+    ) -> Result<Response<SolveResponse>, Status> {
+        let response = solve::solve(self, request).await?;
+        Ok(Response::new(response))
+    }
+
+    type SolveBatchStream =
+        std::pin::Pin<Box<dyn Stream<Item = Result<SolveBatchResponse, Status>> + Send>>;
+
+    async fn solve_batch(
+        &self,
+        request: Request<Streaming<SolveBatchRequest>>,
+    ) -> Result<Response<Self::SolveBatchStream>, Status> {
+        // Returning the stream at once sends the headers before the first
+        // message is read: some clients write nothing until they came.
+        Ok(Response::new(Box::pin(batch::answers(self, request))))
+    }
+}

@@ -1,0 +1,20 @@
+//! Logs. They go to standard error; standard output belongs to answers.
+
+use std::io::{self, IsTerminal};
+
+use tracing_subscriber::EnvFilter;
+
+/// Starts logging, filtered by `RUST_LOG` (default `info`).
+///
+/// A second call changes nothing.
+pub fn init() {
+    let filter = EnvFilter::builder()
+        .with_default_directive(tracing::level_filters::LevelFilter::INFO.into())
+        .from_env_lossy();
+    // Fails only where logging was started before.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .try_init();
+}
