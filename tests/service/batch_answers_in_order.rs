@@ -1,0 +1,294 @@
+//! `SolveBatch` answers every board of every request, in order, in responses
+//! of at most 1 MiB.
+
+use loyd::puzzle::{Board, Shape};
+use loyd::wire::v1::{self as wire};
+use loyd::wire::v1::{
+    Algorithm, Outcome, SolveBatchRequest, SolveBatchResponse, SolveRequest, board_result,
+    solve_batch_response,
+};
+use prost::Message;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+use crate::support::{
+    Server, algorithm, batch, list, packed, replay, soon, spread, square, to_wire,
+};
+
+/// What a response says of one board.
+#[derive(Debug, Clone, PartialEq)]
+struct Told {
+    outcome: Outcome,
+    length: u32,
+    moves: String,
+}
+
+/// Puts the responses to requests together, and checks how they were split:
+/// the answers to request `n` of `counts[n]` boards are at `n`.
+fn assemble(responses: &[SolveBatchResponse], ids: &[u64], counts: &[usize]) -> Vec<Vec<Told>> {
+    let mut all = Vec::new();
+    let mut responses = responses.iter();
+    for (id, count) in ids.iter().zip(counts) {
+        let mut told = Vec::new();
+        loop {
+            let response = responses.next().expect("an answer for every request");
+            assert!(response.encoded_len() <= 1 << 20);
+            assert_eq!(response.id, *id);
+            assert_eq!(response.first_board as usize, told.len());
+            told.extend(boards_of(response));
+            if !response.more {
+                break;
+            }
+        }
+        assert_eq!(told.len(), *count, "request {id}");
+        all.push(told);
+    }
+    assert!(
+        responses.next().is_none(),
+        "no answer that was not asked for"
+    );
+    all
+}
+
+fn boards_of(response: &SolveBatchResponse) -> Vec<Told> {
+    match response.results.as_ref() {
+        Some(solve_batch_response::Results::List(list)) => list
+            .results
+            .iter()
+            .map(|result| match result.result.as_ref().unwrap() {
+                board_result::Result::Solution(solution) => Told {
+                    outcome: solution.outcome(),
+                    length: solution.length,
+                    moves: solution.moves.clone(),
+                },
+                board_result::Result::Error(error) => panic!("{error:?}"),
+            })
+            .collect(),
+        Some(solve_batch_response::Results::Packed(packed)) => {
+            assert_eq!(packed.outcomes.len(), packed.lengths.len());
+            let mut moves = packed.moves.as_str();
+            let told = packed
+                .outcomes()
+                .zip(&packed.lengths)
+                .map(|(outcome, length)| {
+                    let (mine, rest) = moves.split_at(*length as usize);
+                    moves = rest;
+                    Told {
+                        outcome,
+                        length: *length,
+                        moves: mine.to_owned(),
+                    }
+                });
+            let told = told.collect();
+            assert_eq!(moves, "", "the moves are as long as the lengths say");
+            told
+        }
+        Some(solve_batch_response::Results::Error(error)) => panic!("{error:?}"),
+        None => Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn both_forms_and_unary_give_the_same_answers() {
+    let server = Server::start().await;
+    let mut client = server.client().await;
+    let boards = spread(600);
+    let as_list = list(1, boards.iter().map(to_wire).collect());
+    let responses = batch(&mut client, vec![as_list, packed(2, &boards)])
+        .await
+        .unwrap();
+    let told = assemble(&responses, &[1, 2], &[600, 600]);
+    assert_eq!(told[0], told[1]);
+    for (board, told) in boards.iter().zip(&told[0]) {
+        let request = SolveRequest {
+            board: Some(to_wire(board)),
+            ..Default::default()
+        };
+        let solution = soon(client.solve(request))
+            .await
+            .unwrap()
+            .into_inner()
+            .solution
+            .unwrap();
+        assert_eq!(solution.outcome(), told.outcome);
+        assert_eq!(
+            (solution.length, &solution.moves),
+            (told.length, &told.moves)
+        );
+        if told.outcome == Outcome::Solved {
+            assert_eq!(
+                replay(board, &told.moves),
+                Board::standard_goal(Shape::EIGHT)
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn many_boards_are_split_and_keep_their_order() {
+    // A list of the default's 16,384 boards is answered by less than 1 MiB.
+    let settings = loyd::service::Settings {
+        max_list_boards: 65_536,
+        ..Default::default()
+    };
+    let server = Server::with(settings, Default::default()).await;
+    let boards = spread(65_536);
+    let short = spread(3);
+    let mut big = packed(u64::MAX, &boards);
+    big.options = algorithm(Algorithm::GoalTable);
+    let mut big_list = list(7, boards.iter().map(to_wire).collect());
+    big_list.options = algorithm(Algorithm::GoalTable);
+    let requests = vec![
+        packed(0, &short),
+        big,
+        packed(0, &short),
+        big_list,
+        packed(5, &short),
+    ];
+    let responses = batch(&mut server.client().await, requests).await.unwrap();
+    let count = |id| {
+        responses
+            .iter()
+            .filter(|response| response.id == id)
+            .count()
+    };
+    assert!(count(u64::MAX) > 1 && count(7) > 1);
+    let told = assemble(
+        &responses,
+        &[0, u64::MAX, 0, 7, 5],
+        &[3, 65_536, 3, 65_536, 3],
+    );
+    assert!(told[1] == told[3]);
+    for (board, told) in boards
+        .iter()
+        .zip(&told[1])
+        .filter(|(_, told)| !told.moves.is_empty())
+    {
+        assert_eq!(
+            replay(board, &told.moves),
+            Board::standard_goal(Shape::EIGHT)
+        );
+    }
+}
+
+#[tokio::test]
+async fn equal_requests_are_split_alike() {
+    let server = Server::start().await;
+    let boards = spread(5_000);
+    let mut shapes = Vec::new();
+    for _ in 0..3 {
+        let responses = batch(&mut server.client().await, vec![packed(1, &boards)])
+            .await
+            .unwrap();
+        shapes.push(
+            responses
+                .iter()
+                .map(|response| response.first_board)
+                .collect::<Vec<_>>(),
+        );
+    }
+    assert!(shapes[0].len() > 1, "the default method shows progress");
+    assert_eq!(shapes[0], shapes[1]);
+    assert_eq!(shapes[0], shapes[2]);
+}
+
+#[tokio::test]
+async fn a_list_may_mix_sizes() {
+    let server = Server::start().await;
+    let boards = [
+        square(&[1, 2, 3, 4, 5, 6, 7, 0, 8]),
+        square(&[1, 2, 0, 3]),
+        wire::Board {
+            tiles: vec![1, 2, 0, 4, 5, 3],
+            rows: 2,
+            columns: 3,
+        },
+        wire::Board {
+            tiles: vec![1, 2, 3, 4, 5, 0],
+            rows: 3,
+            columns: 2,
+        },
+        wire::Board {
+            tiles: vec![1, 2, 3, 0, 5, 6, 7, 4],
+            rows: 2,
+            columns: 4,
+        },
+        wire::Board {
+            tiles: vec![1, 2, 3, 4, 5, 0, 7, 6],
+            rows: 4,
+            columns: 2,
+        },
+    ];
+    let responses = batch(&mut server.client().await, vec![list(1, boards.to_vec())])
+        .await
+        .unwrap();
+    let told = assemble(&responses, &[1], &[6]);
+    let moves: Vec<&str> = told[0].iter().map(|told| told.moves.as_str()).collect();
+    assert_eq!(moves, ["r", "r", "d", "", "d", "d"]);
+}
+
+#[tokio::test]
+async fn a_message_without_boards_gets_its_id_back() {
+    let server = Server::start().await;
+    let requests = vec![
+        SolveBatchRequest {
+            id: 11,
+            ..Default::default()
+        },
+        list(12, vec![]),
+        packed(13, &[]),
+        packed(14, &spread(1)),
+    ];
+    let responses = batch(&mut server.client().await, requests).await.unwrap();
+    let ids: Vec<u64> = responses.iter().map(|response| response.id).collect();
+    assert_eq!(ids, [11, 12, 13, 14]);
+    for response in &responses[..3] {
+        assert_eq!(
+            (&response.results, response.first_board, response.more),
+            (&None, 0, false)
+        );
+    }
+}
+
+#[tokio::test]
+async fn headers_come_before_the_first_request() {
+    let server = Server::start().await;
+    let (sender, requests) = mpsc::channel(1);
+    let mut client = server.client().await;
+    // Resolves when the response's headers came; nothing was sent by then.
+    let mut responses = soon(client.solve_batch(ReceiverStream::new(requests)))
+        .await
+        .unwrap()
+        .into_inner();
+    sender.send(packed(1, &spread(2))).await.unwrap();
+    assert_eq!(soon(responses.message()).await.unwrap().unwrap().id, 1);
+    // An answer needs no second request and no half-close.
+    sender.send(packed(2, &spread(2))).await.unwrap();
+    assert_eq!(soon(responses.message()).await.unwrap().unwrap().id, 2);
+    drop(sender);
+    assert_eq!(soon(responses.message()).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn every_answer_comes_after_a_half_close() {
+    let server = Server::start().await;
+    let boards = spread(200);
+    let requests: Vec<SolveBatchRequest> = (0..100).map(|id| packed(id, &boards)).collect();
+    let responses = batch(&mut server.client().await, requests).await.unwrap();
+    let ids: Vec<u64> = (0..100).collect();
+    assemble(&responses, &ids, &[200; 100]);
+}
+
+#[tokio::test]
+async fn a_goal_and_options_hold_for_their_own_message_alone() {
+    let server = Server::start().await;
+    let start = [square(&[2, 8, 3, 1, 6, 4, 7, 0, 5])];
+    let mut other_goal = list(1, start.to_vec());
+    other_goal.goal = Some(square(&[1, 2, 3, 8, 0, 4, 7, 6, 5]));
+    other_goal.options = algorithm(Algorithm::AStar);
+    let requests = vec![other_goal, list(2, start.to_vec())];
+    let responses = batch(&mut server.client().await, requests).await.unwrap();
+    let told = assemble(&responses, &[1, 2], &[1, 1]);
+    assert_eq!(told[0][0].length, 5);
+    assert_eq!(told[1][0].outcome, Outcome::Unsolvable);
+}

@@ -1,0 +1,319 @@
+//! `loyd solve`: a line out for each line in, here and on a server.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use loyd::puzzle::{Board, Shape};
+
+use crate::server_life::Process;
+use crate::support::{replay, spread};
+
+fn loyd(args: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_loyd"))
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // Beside the reading, as in a pipe; fails where nobody reads it.
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let output = child.wait_with_output().unwrap();
+    let _ = writer.join().unwrap();
+    output
+}
+
+fn stdout(output: &Output) -> &str {
+    str::from_utf8(&output.stdout).unwrap()
+}
+
+fn lines(output: &Output) -> Vec<&str> {
+    stdout(output).lines().collect()
+}
+
+/// Runs the test here and on a server: both must do the same.
+fn here_and_there(test: impl Fn(&[&str])) {
+    test(&[]);
+    let server = Process::start(&[]);
+    test(&["--connect", &server.uri]);
+}
+
+fn with<'a>(first: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    [first, more].concat()
+}
+
+#[test]
+fn the_sample_is_solved_in_19_letters() {
+    here_and_there(|more| {
+        let output = loyd(&with(&["solve", "2 3 4 1 5 x 7 6 8"], more), b"");
+        assert_eq!(output.status.code(), Some(0));
+        let lines = lines(&output);
+        assert_eq!(lines.len(), 1);
+        assert_eq!(lines[0].len(), 19);
+        let start = Board::from_bytes(Shape::EIGHT, &[2, 3, 4, 1, 5, 0, 7, 6, 8]).unwrap();
+        assert_eq!(replay(&start, lines[0]), Board::standard_goal(Shape::EIGHT));
+    });
+}
+
+#[test]
+fn a_line_out_for_each_line_in() {
+    let input = b"1 2 3 x 4 6 7 5 8\n2 1 3 4 5 6 7 8 x\nnonsense\n\n12345678x\n";
+    here_and_there(|more| {
+        let output = loyd(&with(&["solve"], more), input);
+        assert_eq!(output.status.code(), Some(1));
+        let lines = lines(&output);
+        assert_eq!(lines.len(), 4);
+        assert_eq!((lines[0], lines[1], lines[3]), ("rdr", "unsolvable", ""));
+        assert!(lines[2].starts_with("error: "), "{}", lines[2]);
+    });
+}
+
+#[test]
+fn every_way_to_write_a_board() {
+    let input = "1 2 3 4 5 6 7 x 8\r\n1,2,3,4,5,6,7,0,8\n1234567X8\n\t1 2 3 / 4 5 6 / 7 _ 8  \n\
+                 123/456/7.8\n 1, 2, 3,\t4, 5, 6, 7, x, 8\n\u{feff}x\n";
+    let input = format!("\u{feff}{input}");
+    here_and_there(|more| {
+        let output = loyd(&with(&["solve"], more), input.as_bytes());
+        let lines = lines(&output);
+        assert_eq!(lines.len(), 7);
+        assert_eq!(lines[..6], ["r"; 6]);
+        assert!(lines[6].starts_with("error: "), "{}", lines[6]);
+    });
+}
+
+#[test]
+fn goal_columns_and_count() {
+    here_and_there(|more| {
+        let goal = [
+            "solve",
+            "--goal",
+            "1 2 3 / 8 0 4 / 7 6 5",
+            "--count",
+            "2 8 3 / 1 6 4 / 7 0 5",
+        ];
+        let output = loyd(&with(&goal, more), b"");
+        assert_eq!(
+            stdout(&output),
+            "5 uuldr\n".replace("uuldr", &lines(&output)[0][2..])
+        );
+        assert_eq!(lines(&output)[0].len(), 7);
+        let columns = [
+            "solve",
+            "--columns",
+            "3",
+            "--count",
+            "1 2 x 4 5 3",
+            "1 2 3 4 5 x",
+        ];
+        let output = loyd(&with(&columns, more), b"");
+        assert_eq!(stdout(&output), "1 d\n0\n");
+    });
+}
+
+#[test]
+fn json_has_an_object_a_line() {
+    here_and_there(|more| {
+        let args = with(&["solve", "--format", "json"], more);
+        let output = loyd(&args, b"1 2 3 4 5 6 7 x 8\n2 1 3 4 5 6 7 8 x\nnonsense\n");
+        let objects: Vec<serde_json::Value> = lines(&output)
+            .iter()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(objects.len(), 3);
+        assert_eq!(objects[0]["moves"], "r");
+        assert_eq!(objects[0]["length"], 1);
+        assert_eq!(objects[0]["optimal"], true);
+        assert!(objects[0]["expanded"].is_u64() && objects[0]["generated"].is_u64());
+        assert_eq!(objects[1]["outcome"], "unsolvable");
+        assert!(objects[2]["error"].is_string());
+        assert_eq!(output.status.code(), Some(1));
+    });
+}
+
+#[test]
+fn many_lines_keep_their_order() {
+    let boards = spread(5_000);
+    let mut input = String::new();
+    for (number, board) in boards.iter().enumerate() {
+        input.push_str(&format!("{board}\n"));
+        if number % 100 == 0 {
+            input.push_str("\nnonsense\n");
+        }
+    }
+    let here = loyd(&["solve"], input.as_bytes());
+    assert_eq!(lines(&here).len(), 5_050);
+    let server = Process::start(&[]);
+    let there = loyd(&["solve", "--connect", &server.uri], input.as_bytes());
+    assert!(
+        stdout(&here) == stdout(&there),
+        "the same answers in the same order"
+    );
+    let table = loyd(
+        &["solve", "--algorithm", "goal-table", "--count"],
+        input.as_bytes(),
+    );
+    for (mine, tables) in lines(&here).iter().zip(lines(&table)) {
+        match tables.split_once(' ') {
+            Some((count, _)) if count.parse::<usize>().is_ok() => {
+                assert_eq!(count, mine.len().to_string());
+            }
+            _ => assert!(tables == *mine || (tables == "0" && mine.is_empty())),
+        }
+    }
+}
+
+#[test]
+fn an_answer_does_not_wait_for_the_next_line() {
+    use std::io::{BufRead, BufReader};
+    here_and_there(|more| {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_loyd"))
+            .args(with(&["solve"], more))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        for _ in 0..3 {
+            stdin.write_all(b"1234567x8\n").unwrap();
+            let mut line = String::new();
+            stdout.read_line(&mut line).unwrap();
+            assert_eq!(line, "r\n");
+        }
+        drop(stdin);
+        assert!(child.wait().unwrap().success());
+    });
+}
+
+#[test]
+fn a_board_over_several_lines_is_told_how_to_write_it() {
+    here_and_there(|more| {
+        let output = loyd(&with(&["solve"], more), b"2 3 4\n1 5 x\n7 6 8\n");
+        let lines = lines(&output);
+        assert_eq!(lines.len(), 3);
+        for line in lines {
+            assert!(
+                line.starts_with("error: ") && line.contains("on one line"),
+                "{line}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_line_that_is_too_long_costs_itself_alone() {
+    let mut input = vec![b'1'; 100_000];
+    input.extend(b"\n\xff\xfe\n1234567x8\n");
+    here_and_there(|more| {
+        let output = loyd(&with(&["solve"], more), &input);
+        let lines = lines(&output);
+        assert_eq!(lines.len(), 3);
+        assert!(lines[0].contains("65536 bytes"), "{}", lines[0]);
+        assert!(lines[1].contains("UTF-8"), "{}", lines[1]);
+        assert_eq!(lines[2], "r");
+    });
+}
+
+#[test]
+fn a_closed_pipe_ends_it_quietly() {
+    here_and_there(|more| {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_loyd"))
+            .args(with(&["solve", "--algorithm", "goal-table"], more))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        drop(child.stdout.take());
+        // More than any buffer between holds; ends as soon as it is not read.
+        while stdin.write_all(&b"867254301\n".repeat(1_000)).is_ok() {}
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+        assert_eq!(output.status.code(), Some(0));
+    });
+}
+
+#[test]
+fn exit_codes_tell_what_went_wrong() {
+    let code = |args: &[&str]| loyd(args, b"").status.code();
+    assert_eq!(code(&["solve", "--nonsense"]), Some(2));
+    assert_eq!(code(&[]), Some(2));
+    assert_eq!(code(&["solve", "--goal", "1 1 1 1"]), Some(2));
+    assert_eq!(code(&["solve", "--weight", "0.5"]), Some(2));
+    assert_eq!(code(&["solve", "--connect", "ftp://x"]), Some(2));
+    assert_eq!(code(&["--help"]), Some(0));
+    assert_eq!(code(&["--version"]), Some(0));
+    // Nothing listens on the port of a socket that was just closed.
+    let free = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    assert_eq!(
+        code(&["solve", "--connect", &format!("http://{free}"), "123x"]),
+        Some(69)
+    );
+}
+
+#[test]
+fn a_lost_stream_is_exit_code_70() {
+    let mut server = Process::start(&[]);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_loyd"))
+        .args(["solve", "--connect", &server.uri])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"1234567x8\n").unwrap();
+    let mut answer = [0; 2];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut answer).unwrap();
+    server.child.kill().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(70));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("lost after 1 answers"), "{said}");
+    drop(stdin);
+}
+
+#[test]
+fn limits_stats_and_methods() {
+    here_and_there(|more| {
+        let hard = "8 6 7 2 5 4 3 0 1";
+        let args = [
+            "solve",
+            "--algorithm",
+            "a-star",
+            "--heuristic",
+            "linear-conflict",
+            "--stats",
+            hard,
+        ];
+        let output = loyd(&with(&args, more), b"");
+        let text = stdout(&output);
+        assert!(text.contains("length=31 optimal=true expanded="), "{text}");
+        let limited = ["solve", "--max-expanded", "10", "--stats", hard];
+        let output = loyd(&with(&limited, more), b"");
+        assert!(
+            stdout(&output).starts_with("limit reached\t"),
+            "{}",
+            stdout(&output)
+        );
+        assert!(
+            stdout(&output).contains("expanded=10 "),
+            "{}",
+            stdout(&output)
+        );
+        let greedy = ["solve", "--algorithm", "greedy-best-first", hard];
+        let output = loyd(&with(&greedy, more), b"");
+        let start = Board::from_bytes(Shape::EIGHT, &[8, 6, 7, 2, 5, 4, 3, 0, 1]).unwrap();
+        assert_eq!(
+            replay(&start, lines(&output)[0]),
+            Board::standard_goal(Shape::EIGHT)
+        );
+    });
+}

@@ -1,0 +1,21 @@
+//! The service and the command line, a module a behaviour, against a real
+//! server on a real socket.
+
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation
+)]
+
+mod batch_answers_in_order;
+mod command_line;
+mod deadlines_and_cancellation;
+mod health_and_reflection;
+mod malformed_requests;
+mod server_life;
+mod support;
+mod unary_solve;
