@@ -14,7 +14,6 @@ use super::exit::Exit;
 use super::options::Algorithm;
 use crate::server::{Bound, Config, Drained, Services};
 use crate::service::{self, Settings, Solver};
-use crate::wire;
 
 /// Arguments of `loyd serve`.
 #[derive(clap::Args, Clone, Debug)]
@@ -105,7 +104,7 @@ async fn serve(args: Args) -> Exit {
     let services = Services {
         routes: Routes::new(solver.into_server()),
         names: &[service::NAME],
-        descriptors: wire::DESCRIPTOR_SET,
+        descriptors: service::DESCRIPTOR_SETS,
     };
     match bound.serve(config, services, stop, cut).await {
         Ok(Drained::Cleanly) => tracing::info!("stopped"),

@@ -49,8 +49,8 @@ pub struct Services {
     pub routes: Routes,
     /// Their names, for health checks.
     pub names: &'static [&'static str],
-    /// Their encoded descriptor set, for reflection.
-    pub descriptors: &'static [u8],
+    /// Their encoded descriptor sets, for reflection.
+    pub descriptors: &'static [&'static [u8]],
 }
 
 /// How a server came to its end.
@@ -164,12 +164,14 @@ fn prepare(stream: &TcpStream) {
 
 fn add_reflection(
     routes: Routes,
-    descriptors: &'static [u8],
+    descriptors: &[&'static [u8]],
 ) -> Result<Routes, tonic_reflection::server::Error> {
     let builder = || {
-        tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(descriptors)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        descriptors.iter().fold(
+            tonic_reflection::server::Builder::configure()
+                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET),
+            |builder, set| builder.register_encoded_file_descriptor_set(set),
+        )
     };
     // Many clients still ask by the older name alone.
     Ok(routes

@@ -28,6 +28,13 @@ use compute::Compute;
 /// The service's name in health checks and reflection.
 pub const NAME: &str = "loyd.v1.SolverService";
 
+/// What reflection tells of the service: its contract, and the types of the
+/// details of its errors.
+pub const DESCRIPTOR_SETS: &[&[u8]] = &[
+    crate::wire::DESCRIPTOR_SET,
+    tonic_types::pb::FILE_DESCRIPTOR_SET,
+];
+
 /// The most bytes of a request message that are read: 4 MiB, the limit that
 /// gRPC libraries agree on.
 pub const MAX_REQUEST_BYTES: usize = 4 << 20;

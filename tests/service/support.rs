@@ -9,7 +9,7 @@ use std::time::Duration;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use loyd::puzzle::{Board, Direction, Shape, cantor};
 use loyd::server::{Bound, Config, Drained, Services};
-use loyd::service::{NAME, Settings, Solver};
+use loyd::service::{DESCRIPTOR_SETS, NAME, Settings, Solver};
 use loyd::wire::v1::solver_service_client::SolverServiceClient;
 use loyd::wire::v1::{self as wire, SolveBatchRequest, SolveBatchResponse, solve_batch_request};
 use tokio::sync::oneshot;
@@ -48,7 +48,7 @@ impl Server {
         let services = Services {
             routes: Routes::new(solver.into_server()),
             names: &[NAME],
-            descriptors: loyd::wire::DESCRIPTOR_SET,
+            descriptors: DESCRIPTOR_SETS,
         };
         let served = tokio::spawn(async move {
             let stopped = async { stopped.await.unwrap_or(()) };
