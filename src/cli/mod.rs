@@ -1,6 +1,7 @@
 //! The command line.
 
 mod answer;
+mod bench;
 mod compare;
 mod exit;
 mod lines;
@@ -59,6 +60,8 @@ enum Command {
     Solve(solve::Args),
     /// Solve boards by every method and compare what each took
     Compare(compare::Args),
+    /// Load a server and tell how it kept up
+    Bench(bench::Args),
 }
 
 /// Parses the command line and runs the command.
@@ -77,6 +80,7 @@ pub fn run() -> ExitCode {
         Command::Serve(args) => serve::run(args),
         Command::Solve(args) => solve::run(args),
         Command::Compare(args) => compare::run(args),
+        Command::Bench(args) => bench::run(args),
     };
     exit.into()
 }

@@ -1,5 +1,7 @@
 //! The options that say how to solve, in words of the command line.
 
+use std::time::Duration;
+
 use clap::ValueEnum;
 
 use crate::search::{Detail, Heuristic, Method, SearchOptions, Weight};
@@ -98,4 +100,13 @@ fn parse_weight(value: &str) -> Result<Weight, String> {
         .parse()
         .map_err(|_| format!("`{value}` is not a number"))?;
     Weight::new(number).map_err(|error| error.to_string())
+}
+
+/// Reads `500ms`, `5s` or `1m 30s`; a number alone means seconds.
+pub(super) fn parse_duration(value: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = value.parse() {
+        return Ok(Duration::from_secs(seconds));
+    }
+    humantime::parse_duration(value)
+        .map_err(|error| format!("`{value}` is not a time such as 500ms, 5s or 2m: {error}"))
 }

@@ -118,7 +118,7 @@ impl Batch {
     }
 }
 
-fn board_to_wire(board: &Board) -> wire::Board {
+pub(super) fn board_to_wire(board: &Board) -> wire::Board {
     let size = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
     wire::Board {
         tiles: board.tiles().iter().map(|tile| u32::from(*tile)).collect(),
@@ -127,7 +127,7 @@ fn board_to_wire(board: &Board) -> wire::Board {
     }
 }
 
-fn options_to_wire(search: &SearchArgs) -> wire::SolveOptions {
+pub(super) fn options_to_wire(search: &SearchArgs) -> wire::SolveOptions {
     let algorithm = match search.algorithm {
         None => wire::Algorithm::Unspecified,
         Some(Algorithm::BidirectionalBfs) => wire::Algorithm::BidirectionalBfs,

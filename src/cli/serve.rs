@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tonic::service::Routes;
 
 use super::exit::Exit;
-use super::options::Algorithm;
+use super::options::{Algorithm, parse_duration};
 use crate::server::{Bound, Config, Drained, Services};
 use crate::service::{self, Settings, Solver};
 
@@ -44,10 +44,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "N")]
     compute_threads: Option<NonZeroUsize>,
 
-    /// Seconds that running calls may take to end after SIGTERM or Ctrl-C; a
-    /// second signal cuts them at once
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
-    drain_timeout: u64,
+    /// How long running calls may take to end after SIGTERM or Ctrl-C; a second
+    /// signal cuts them at once
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
+    drain_timeout: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -98,7 +98,7 @@ async fn serve(args: Args) -> Exit {
     announce(bound.address());
     let config = Config {
         reflection: args.reflection == Switch::On,
-        drain_timeout: Duration::from_secs(args.drain_timeout),
+        drain_timeout: args.drain_timeout,
         ..Config::default()
     };
     let services = Services {

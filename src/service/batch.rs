@@ -4,7 +4,7 @@
 //! order, and their answers are joined to responses:
 //!
 //! ```text
-//! inbound -> Pieces -> solve (at most PIECES_IN_FLIGHT) -> Assembler -> outbound
+//! inbound -> Steps -> solve (at most PIECES_IN_FLIGHT) -> Assembler -> outbound
 //! ```
 //!
 //! Nothing here runs unless the client reads: the stream is polled by the
@@ -18,14 +18,16 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::stream::FuturesOrdered;
+use futures_util::{Stream, StreamExt, ready};
 use prost::Message;
 use tokio::time::Sleep;
 use tonic::{Code, Request, Status, Streaming};
 
 use super::call::{Call, CancelOnDrop};
-use super::compute::{piece_boards, solve_board};
+use super::compute::{Compute, expected_cost, is_inline, piece_boards, solve_board};
 use super::error::Fault;
+use super::queue::Lane;
 use super::{MAX_REQUEST_BYTES, Settings, Solver, convert};
 use crate::puzzle::{Board, Problem, Shape};
 use crate::search::{Budget, Interrupted, Outcome, SearchOptions, Workspace};
@@ -58,26 +60,25 @@ const MAX_ERROR_TEXTS: usize = 64;
 const BARE_ERROR_BYTES: usize = 32;
 const TEXT_ERROR_BYTES: usize = 256;
 
+/// The most expected work that a stream does on the executor in a row before
+/// it lets other tasks have their turn.
+const INLINE_IN_A_ROW: Duration = Duration::from_micros(500);
+
 /// The answers to a stream of requests.
-pub(super) fn answers(
-    solver: &Solver,
-    request: Request<Streaming<SolveBatchRequest>>,
-) -> impl Stream<Item = Result<SolveBatchResponse, Status>> + Send + use<> {
+pub(super) fn answers(solver: &Solver, request: Request<Streaming<SolveBatchRequest>>) -> Answers {
     let (call, cancel_on_drop) = Call::begin(request.metadata());
-    let deadline = call
-        .deadline()
-        .map(|at| Box::pin(tokio::time::sleep_until(at.into())));
-    let settings = Arc::clone(&solver.settings);
-    let solver = solver.clone();
-    let solved = request
-        .into_inner()
-        .flat_map(move |message| stream::iter(Steps::of(message, &settings)))
-        .map(move |step| run(solver.clone(), call.clone(), step))
-        .buffered(PIECES_IN_FLIGHT);
     Answers {
-        solved: Box::pin(solved),
+        deadline: call
+            .deadline()
+            .map(|at| Box::pin(tokio::time::sleep_until(at.into()))),
+        solver: solver.clone(),
+        call,
+        lane: Lane::new(),
+        inbound: Some(request.into_inner()),
+        steps: Steps::default(),
+        in_flight: FuturesOrdered::new(),
         assembler: Assembler::default(),
-        deadline,
+        inline_in_a_row: Duration::ZERO,
         ended: false,
         _cancel_on_drop: cancel_on_drop,
     }
@@ -222,6 +223,12 @@ struct Piece {
     ends_response: bool,
 }
 
+impl Piece {
+    fn expected_cost(&self) -> Duration {
+        expected_cost(self.batch.options.method, self.end - self.first)
+    }
+}
+
 /// The steps of one message.
 enum Steps {
     One(Option<Step>),
@@ -274,6 +281,12 @@ impl Steps {
     }
 }
 
+impl Default for Steps {
+    fn default() -> Steps {
+        Steps::One(None)
+    }
+}
+
 impl Iterator for Steps {
     type Item = Step;
 
@@ -323,22 +336,13 @@ enum Done {
     Fail(Status),
 }
 
-async fn run(solver: Solver, call: Call, step: Step) -> Done {
-    let piece = match step {
-        Step::Piece(piece) => piece,
-        Step::Respond(response) => return Done::Respond(response),
-        Step::Fail(status) => return Done::Fail(status),
-    };
-    let method = piece.batch.options.method;
-    let boards = piece.end - piece.first;
-    let solved = solver.compute.run(method, boards, move |workspace| {
-        let parts = solve_piece(workspace, &piece, &call.budget())?;
-        Ok((piece, parts))
-    });
-    match solved.await {
-        Ok(Ok((piece, parts))) => Done::Piece(piece, parts),
-        Ok(Err(interrupted)) => Done::Fail(Fault::Interrupted(interrupted).into()),
-        Err(fault) => Done::Fail(fault.into()),
+impl Done {
+    fn of(solved: Result<Result<(Piece, Vec<Part>), Interrupted>, Fault>) -> Done {
+        match solved {
+            Ok(Ok((piece, parts))) => Done::Piece(piece, parts),
+            Ok(Err(interrupted)) => Done::Fail(Fault::Interrupted(interrupted).into()),
+            Err(fault) => Done::Fail(fault.into()),
+        }
     }
 }
 
@@ -650,15 +654,122 @@ fn saturate(index: usize) -> u32 {
 }
 
 /// The outbound stream.
-struct Answers<S> {
-    solved: Pin<Box<S>>,
+pub(super) struct Answers {
+    solver: Solver,
+    call: Call,
+    lane: Lane,
+    /// `None` once the client half-closed.
+    inbound: Option<Streaming<SolveBatchRequest>>,
+    /// What is left to begin of the message that was read last.
+    steps: Steps,
+    /// What was begun, in the order in which it is to be answered.
+    in_flight: FuturesOrdered<Pin<Box<dyn Future<Output = Done> + Send>>>,
     assembler: Assembler,
+    inline_in_a_row: Duration,
     deadline: Option<Pin<Box<Sleep>>>,
     ended: bool,
     _cancel_on_drop: CancelOnDrop,
 }
 
-impl<S: Stream<Item = Done>> Stream for Answers<S> {
+impl Answers {
+    /// The next thing to begin; `None` after the last.
+    fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Option<Step>> {
+        loop {
+            if let Some(step) = self.steps.next() {
+                return Poll::Ready(Some(step));
+            }
+            let Some(inbound) = &mut self.inbound else {
+                return Poll::Ready(None);
+            };
+            match ready!(Pin::new(inbound).poll_next(context)) {
+                Some(message) => self.steps = Steps::of(message, &self.solver.settings),
+                None => self.inbound = None,
+            }
+        }
+    }
+
+    /// Begins a step. What needs no waiting is done at once.
+    fn begin(&mut self, step: Step) -> Option<Done> {
+        let is_next = self.in_flight.is_empty();
+        let done = match step {
+            Step::Piece(piece) => {
+                let cost = piece.expected_cost();
+                if !is_inline(cost) {
+                    self.in_flight.push_back(Box::pin(solve_elsewhere(
+                        Arc::clone(&self.solver.compute),
+                        self.call.clone(),
+                        self.lane,
+                        piece,
+                    )));
+                    return None;
+                }
+                self.inline_in_a_row += cost;
+                let solved = self
+                    .solver
+                    .compute
+                    .run_here(|workspace| solve_piece(workspace, &piece, &self.call.budget()));
+                Done::of(solved.map(|solved| solved.map(|parts| (piece, parts))))
+            }
+            Step::Respond(response) => Done::Respond(response),
+            Step::Fail(status) => Done::Fail(status),
+        };
+        if is_next {
+            return Some(done);
+        }
+        self.in_flight.push_back(Box::pin(std::future::ready(done)));
+        None
+    }
+
+    /// The next step that is done, in order; `None` after the last.
+    fn poll_done(&mut self, context: &mut Context<'_>) -> Poll<Option<Done>> {
+        while self.in_flight.len() < PIECES_IN_FLIGHT {
+            match self.poll_step(context) {
+                Poll::Ready(Some(step)) => {
+                    if let Some(done) = self.begin(step) {
+                        return Poll::Ready(Some(done));
+                    }
+                }
+                Poll::Ready(None) => break,
+                Poll::Pending if self.in_flight.is_empty() => return Poll::Pending,
+                Poll::Pending => break,
+            }
+        }
+        self.in_flight.poll_next_unpin(context)
+    }
+
+    fn poll_response(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<SolveBatchResponse, Status>>> {
+        loop {
+            if let Some(response) = self.assembler.ready.pop_front() {
+                return Poll::Ready(Some(Ok(response)));
+            }
+            if self.inline_in_a_row > INLINE_IN_A_ROW {
+                self.inline_in_a_row = Duration::ZERO;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            match ready!(self.poll_done(context)) {
+                Some(Done::Piece(piece, parts)) => self.assembler.add(&piece, parts),
+                Some(Done::Respond(response)) => return Poll::Ready(Some(Ok(response))),
+                Some(Done::Fail(status)) => return Poll::Ready(Some(Err(status))),
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+async fn solve_elsewhere(compute: Arc<Compute>, call: Call, lane: Lane, piece: Piece) -> Done {
+    let cost = piece.expected_cost();
+    let solved = compute.run(lane, cost, move |workspace| {
+        let parts = solve_piece(workspace, &piece, &call.budget())?;
+        Ok((piece, parts))
+    });
+    Done::of(solved.await)
+}
+
+impl Stream for Answers {
     type Item = Result<SolveBatchResponse, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -669,30 +780,17 @@ impl<S: Stream<Item = Done>> Stream for Answers<S> {
             .deadline
             .as_mut()
             .is_some_and(|deadline| deadline.as_mut().poll(context).is_ready());
-        if expired {
-            self.ended = true;
+        let polled = if expired {
             let fault = Fault::Interrupted(Interrupted::DeadlineExceeded);
-            return Poll::Ready(Some(Err(fault.into())));
+            Poll::Ready(Some(Err(fault.into())))
+        } else {
+            self.poll_response(context)
+        };
+        match &polled {
+            Poll::Ready(None | Some(Err(_))) => self.ended = true,
+            Poll::Ready(Some(Ok(_))) => {}
+            Poll::Pending => self.inline_in_a_row = Duration::ZERO,
         }
-        loop {
-            if let Some(response) = self.assembler.ready.pop_front() {
-                return Poll::Ready(Some(Ok(response)));
-            }
-            match self.solved.as_mut().poll_next(context) {
-                Poll::Ready(Some(Done::Piece(piece, parts))) => self.assembler.add(&piece, parts),
-                Poll::Ready(Some(Done::Respond(response))) => {
-                    return Poll::Ready(Some(Ok(response)));
-                }
-                Poll::Ready(Some(Done::Fail(status))) => {
-                    self.ended = true;
-                    return Poll::Ready(Some(Err(status)));
-                }
-                Poll::Ready(None) => {
-                    self.ended = true;
-                    return Poll::Ready(None);
-                }
-                Poll::Pending => return Poll::Pending,
-            }
-        }
+        polled
     }
 }

@@ -12,16 +12,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::error::Fault;
+use super::queue::{FairQueue, Lane};
 use crate::puzzle::Problem;
 use crate::search::{self, Budget, Method, SearchOptions, Solution, Workspace, WorkspacePool};
-
-/// The most pieces that wait for a compute thread, for each thread: enough to
-/// keep it busy while a stream's task is woken, few enough that a new piece
-/// waits for milliseconds.
-const QUEUE_PER_THREAD: usize = 32;
 
 /// What a piece of a batch should cost: long against the 75 us that it takes
 /// to wake a sleeping thread and be woken again, short against what a call in
@@ -38,7 +34,7 @@ const MAX_PIECE_BOARDS: usize = 4096;
 
 /// What a board costs on average, as measured by `benches/search`; only the
 /// order of magnitude matters.
-fn cost(method: Method) -> Duration {
+fn cost_of_board(method: Method) -> Duration {
     match method {
         Method::GoalTable => Duration::from_nanos(100),
         Method::BidirectionalBfs => Duration::from_micros(8),
@@ -50,7 +46,7 @@ fn cost(method: Method) -> Duration {
 
 /// How many boards make a piece.
 pub(super) fn piece_boards(method: Method) -> usize {
-    let boards = PIECE.as_nanos() / cost(method).as_nanos().max(1);
+    let boards = PIECE.as_nanos() / cost_of_board(method).as_nanos().max(1);
     let boards = usize::try_from(boards)
         .unwrap_or(MAX_PIECE_BOARDS)
         .min(MAX_PIECE_BOARDS);
@@ -58,91 +54,133 @@ pub(super) fn piece_boards(method: Method) -> usize {
     boards.next_power_of_two()
 }
 
-/// Whether so many boards are solved where the request was read.
-fn is_inline(method: Method, boards: usize) -> bool {
-    let boards = u32::try_from(boards).unwrap_or(u32::MAX);
-    cost(method).saturating_mul(boards) <= INLINE
+/// What so many boards are expected to cost.
+pub(super) fn expected_cost(method: Method, boards: usize) -> Duration {
+    cost_of_board(method).saturating_mul(u32::try_from(boards).unwrap_or(u32::MAX))
+}
+
+/// Whether work of this cost runs where the request was read.
+pub(super) fn is_inline(cost: Duration) -> bool {
+    cost <= INLINE
+}
+
+/// A cost in units of the admission limit: microseconds of one thread.
+fn units(cost: Duration) -> u32 {
+    u32::try_from(cost.as_micros()).unwrap_or(u32::MAX).max(1)
 }
 
 type Job = Box<dyn FnOnce(&mut Workspace) + Send>;
 
-/// The compute threads.
+/// The compute threads, and how much may wait for them.
 pub(super) struct Compute {
-    queue: async_channel::Sender<Job>,
+    queue: Arc<FairQueue<Job>>,
+    admission: Arc<Semaphore>,
+    /// All that the admission holds: a piece that costs more takes it all.
+    most_units: u32,
     workspaces: Arc<WorkspacePool>,
 }
 
 impl Compute {
-    /// Starts the threads; they end when the `Compute` is dropped.
-    pub(super) fn start(threads: NonZeroUsize) -> io::Result<Compute> {
-        let (queue, jobs) = async_channel::bounded::<Job>(threads.get() * QUEUE_PER_THREAD);
-        let workspaces = Arc::new(WorkspacePool::new());
+    /// Starts the threads; they end when the `Compute` is dropped. Work that
+    /// is expected to take a thread `queued_work` may wait for all of them.
+    pub(super) fn start(threads: NonZeroUsize, queued_work: Duration) -> io::Result<Compute> {
+        let most_units = units(queued_work);
+        let compute = Compute {
+            queue: Arc::new(FairQueue::new()),
+            admission: Arc::new(Semaphore::new(most_units.try_into().unwrap_or(1))),
+            most_units,
+            workspaces: Arc::new(WorkspacePool::new()),
+        };
         for number in 0..threads.get() {
-            let jobs = jobs.clone();
-            let workspaces = Arc::clone(&workspaces);
+            let queue = Arc::clone(&compute.queue);
+            let workspaces = Arc::clone(&compute.workspaces);
             thread::Builder::new()
                 .name(format!("loyd-compute-{number}"))
                 .spawn(move || {
-                    while let Ok(job) = jobs.recv_blocking() {
+                    while let Some(job) = queue.pop() {
                         // A panic ends the piece, whose caller sees its answer
                         // dropped, and not the thread.
                         let _ = guarded(&workspaces, job);
                     }
                 })?;
         }
-        Ok(Compute { queue, workspaces })
+        Ok(compute)
     }
 
-    /// Runs `work`, which solves so many boards by `method`: here where that
-    /// is cheaper, else on a compute thread. Waits while the queue is full, so
-    /// that a stream slows down instead of failing.
+    /// Runs `work` on a compute thread, in the turn of its lane. Waits while
+    /// too much is queued, so that a stream slows down instead of failing.
     ///
     /// # Errors
     /// [`Fault::Internal`] where `work` panicked.
-    pub(super) async fn run<T, W>(&self, method: Method, boards: usize, work: W) -> Result<T, Fault>
+    pub(super) async fn run<T, W>(&self, lane: Lane, cost: Duration, work: W) -> Result<T, Fault>
     where
         T: Send + 'static,
         W: FnOnce(&mut Workspace) -> T + Send + 'static,
     {
-        if is_inline(method, boards) {
-            return guarded(&self.workspaces, work);
-        }
-        let (job, answered) = job(work);
-        self.queue.send(job).await.map_err(|_| Fault::Internal)?;
-        answered.await.map_err(|_| Fault::Internal)
+        let units = units(cost).min(self.most_units);
+        let admitted = Arc::clone(&self.admission)
+            .acquire_many_owned(units)
+            .await
+            .map_err(|_| Fault::Internal)?;
+        self.queue_and_wait(lane, admitted, work).await
     }
 
-    /// As [`run`](Compute::run), for one board of a caller that would rather
-    /// ask another server than wait in a long queue.
+    /// Runs `work` for a caller that would rather ask another server than wait
+    /// behind too much work: here where that is cheaper, else on a compute
+    /// thread.
     ///
     /// # Errors
-    /// Also [`Fault::Overloaded`] where the queue is full.
-    pub(super) async fn run_now<T, W>(&self, method: Method, work: W) -> Result<T, Fault>
+    /// [`Fault::Overloaded`] where too much is queued, [`Fault::Internal`]
+    /// where `work` panicked.
+    pub(super) async fn run_now<T, W>(&self, cost: Duration, work: W) -> Result<T, Fault>
     where
         T: Send + 'static,
         W: FnOnce(&mut Workspace) -> T + Send + 'static,
     {
-        if is_inline(method, 1) {
-            return guarded(&self.workspaces, work);
+        let units = units(cost).min(self.most_units);
+        let admitted = Arc::clone(&self.admission)
+            .try_acquire_many_owned(units)
+            .map_err(|_| Fault::Overloaded)?;
+        if is_inline(cost) {
+            return self.run_here(work);
         }
-        let (job, answered) = job(work);
-        self.queue.try_send(job).map_err(|_| Fault::Overloaded)?;
+        self.queue_and_wait(Lane::new(), admitted, work).await
+    }
+
+    /// Runs `work` on this thread.
+    ///
+    /// # Errors
+    /// [`Fault::Internal`] where `work` panicked.
+    pub(super) fn run_here<T>(&self, work: impl FnOnce(&mut Workspace) -> T) -> Result<T, Fault> {
+        guarded(&self.workspaces, work)
+    }
+
+    async fn queue_and_wait<T, W>(
+        &self,
+        lane: Lane,
+        admitted: OwnedSemaphorePermit,
+        work: W,
+    ) -> Result<T, Fault>
+    where
+        T: Send + 'static,
+        W: FnOnce(&mut Workspace) -> T + Send + 'static,
+    {
+        let (answer, answered) = oneshot::channel();
+        let job = move |workspace: &mut Workspace| {
+            let done = work(workspace);
+            drop(admitted);
+            // Nobody may be left to hear it, which is theirs to decide.
+            let _ = answer.send(done);
+        };
+        self.queue.push(lane, Box::new(job));
         answered.await.map_err(|_| Fault::Internal)
     }
 }
 
-/// A job that runs `work`, and where its answer comes.
-fn job<T, W>(work: W) -> (Job, oneshot::Receiver<T>)
-where
-    T: Send + 'static,
-    W: FnOnce(&mut Workspace) -> T + Send + 'static,
-{
-    let (answer, answered) = oneshot::channel();
-    let job = move |workspace: &mut Workspace| {
-        // Nobody may be left to hear it, which is theirs to decide.
-        let _ = answer.send(work(workspace));
-    };
-    (Box::new(job), answered)
+impl Drop for Compute {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
 }
 
 /// Runs `work` on a leased workspace. A workspace that saw a panic is thrown
@@ -162,6 +200,7 @@ fn guarded<T>(
 /// # Errors
 /// [`Fault::Interrupted`] where the budget ended, [`Fault::Internal`] where
 /// the search panicked; `moves` is as it was.
+#[inline]
 pub(super) fn solve_board(
     workspace: &mut Workspace,
     problem: &Problem,

@@ -11,11 +11,13 @@ mod call;
 mod compute;
 mod convert;
 mod error;
+mod queue;
 mod solve;
 
 use std::io;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status, Streaming};
@@ -52,6 +54,10 @@ pub struct Settings {
     pub max_list_boards: usize,
     /// The number of threads that solve.
     pub compute_threads: NonZeroUsize,
+    /// How much expected work may wait for those threads, in the time that one
+    /// of them would take for it. Over it unary calls are refused at once, and
+    /// streams wait.
+    pub queued_work: Duration,
 }
 
 impl Default for Settings {
@@ -64,6 +70,8 @@ impl Default for Settings {
             max_packed_boards: 65_536,
             max_list_boards: 16_384,
             compute_threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            // A client that waits longer is better served by another replica.
+            queued_work: Duration::from_secs(1),
         }
     }
 }
@@ -81,7 +89,7 @@ impl Solver {
     /// # Errors
     /// Where the system refuses a thread.
     pub fn start(settings: Settings) -> io::Result<Solver> {
-        let compute = Compute::start(settings.compute_threads)?;
+        let compute = Compute::start(settings.compute_threads, settings.queued_work)?;
         Ok(Solver {
             settings: Arc::new(settings),
             compute: Arc::new(compute),

@@ -5,7 +5,7 @@ use std::time::Instant;
 use tonic::Request;
 
 use super::call::Call;
-use super::compute::solve_board;
+use super::compute::{expected_cost, solve_board};
 use super::error::Fault;
 use super::{Solver, convert};
 use crate::search::Interrupted;
@@ -19,7 +19,8 @@ pub(super) async fn solve(
     let (call, _cancel_on_drop) = Call::begin(request.metadata());
     let (problem, options) = convert::request(request.get_ref(), &solver.settings)?;
     let worker_call = call.clone();
-    let searched = solver.compute.run_now(options.method, move |workspace| {
+    let cost = expected_cost(options.method, 1);
+    let searched = solver.compute.run_now(cost, move |workspace| {
         let started = Instant::now();
         let mut moves = String::new();
         solve_board(
