@@ -1,0 +1,432 @@
+//! What the service costs beside what it serves, next to an echo server in the
+//! same run.
+//!
+//! ```text
+//! cargo bench --bench service                    every row
+//! cargo bench --bench service -- --seconds 1     shorter runs
+//! cargo bench --bench service -- --only unary    rows whose name contains this
+//! ```
+//!
+//! The real server is a process of its own and `loyd bench` another. The echo
+//! server is this program again: the same two calls over the same accept loop,
+//! with requests read and answers of the same size written, and nothing solved.
+//! Server CPU comes from `/proc`. Three interleaved repeats, medians; *engine* is
+//! the search alone over the same kind of boards, in this process. The result is
+//! the ratio `server / (echo + engine)`: what Loyd adds to what any service on
+//! this stack would cost.
+
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation
+)]
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+use loyd::puzzle::{Board, Problem, Shape, cantor};
+use loyd::search::{Budget, Method, SearchOptions, Workspace, solve};
+use loyd::server::{Bound, Config, Services};
+use loyd::service::{DESCRIPTOR_SETS, NAME};
+use loyd::wire::v1::solver_service_server::{SolverService, SolverServiceServer};
+use loyd::wire::v1::{
+    Algorithm, BoardResult, Outcome, PackedResults, ResultList, SearchStats, Solution,
+    SolveBatchRequest, SolveBatchResponse, SolveRequest, SolveResponse, board_result,
+    solve_batch_request, solve_batch_response,
+};
+use tokio_stream::{Stream, StreamExt};
+use tonic::service::Routes;
+use tonic::{Request, Response, Status, Streaming};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const ECHO: &str = "--echo-server";
+const REPEATS: usize = 3;
+
+/// The clock ticks a second of `/proc/PID/stat` on Linux.
+const TICKS: f64 = 100.0;
+
+struct Row {
+    name: &'static str,
+    method: Method,
+    client: &'static [&'static str],
+}
+
+const ROWS: &[Row] = &[
+    Row {
+        name: "packed x 1024, goal table",
+        method: Method::GoalTable,
+        client: &[
+            "--form",
+            "packed",
+            "--boards-per-message",
+            "1024",
+            "--algorithm",
+            "goal-table",
+        ],
+    },
+    Row {
+        name: "packed x 1, goal table",
+        method: Method::GoalTable,
+        client: &[
+            "--form",
+            "packed",
+            "--boards-per-message",
+            "1",
+            "--algorithm",
+            "goal-table",
+        ],
+    },
+    Row {
+        name: "list x 256, goal table",
+        method: Method::GoalTable,
+        client: &[
+            "--form",
+            "list",
+            "--boards-per-message",
+            "256",
+            "--algorithm",
+            "goal-table",
+        ],
+    },
+    Row {
+        name: "packed x 1024, bidirectional",
+        method: Method::BidirectionalBfs,
+        client: &[
+            "--form",
+            "packed",
+            "--boards-per-message",
+            "1024",
+            "--algorithm",
+            "bidirectional-bfs",
+        ],
+    },
+    Row {
+        name: "unary, goal table",
+        method: Method::GoalTable,
+        client: &[
+            "--form",
+            "unary",
+            "--streams",
+            "4",
+            "--algorithm",
+            "goal-table",
+        ],
+    },
+    Row {
+        name: "unary, bidirectional",
+        method: Method::BidirectionalBfs,
+        client: &[
+            "--form",
+            "unary",
+            "--streams",
+            "4",
+            "--algorithm",
+            "bidirectional-bfs",
+        ],
+    },
+];
+
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if arguments.iter().any(|argument| argument == ECHO) {
+        return echo_server();
+    }
+    let value = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1).cloned()
+    };
+    let seconds = value("--seconds").unwrap_or_else(|| "3".to_owned());
+    let only = value("--only").unwrap_or_default();
+
+    let real = Server::start(
+        env!("CARGO_BIN_EXE_loyd"),
+        &["serve", "--listen", "127.0.0.1:0"],
+    );
+    let echo = Server::start(env::current_exe().unwrap().to_str().unwrap(), &[ECHO]);
+    println!(
+        "{:<30} {:>10} {:>10} {:>10} {:>7} {:>14}",
+        "row (ns of CPU a board)", "server", "echo", "engine", "ratio", "boards/s wall"
+    );
+    for row in ROWS.iter().filter(|row| row.name.contains(&only)) {
+        let engine = median((0..REPEATS).map(|_| engine_alone(row.method)));
+        // Once without counting: tables are built, connections' memory is there.
+        real.load(row.client, "0.3s");
+        echo.load(row.client, "0.3s");
+        let mut reals = Vec::new();
+        let mut echoes = Vec::new();
+        for _ in 0..REPEATS {
+            reals.push(real.load(row.client, &format!("{seconds}s")));
+            echoes.push(echo.load(row.client, &format!("{seconds}s")));
+        }
+        let server = median(reals.iter().map(|load| load.cpu_ns));
+        let echoed = median(echoes.iter().map(|load| load.cpu_ns));
+        println!(
+            "{:<30} {:>10.1} {:>10.1} {:>10.1} {:>7.2} {:>14.0}",
+            row.name,
+            server,
+            echoed,
+            engine,
+            server / (echoed + engine),
+            median(reals.iter().map(|load| load.boards_per_second)),
+        );
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Nanoseconds a board, from nine bytes to letters in a buffer.
+fn engine_alone(method: Method) -> f64 {
+    let goal = Board::standard_goal(Shape::EIGHT);
+    let all = cantor::factorial(9);
+    let boards: Vec<[u8; 9]> = (0..all)
+        .map(|number| {
+            let mut tiles = [0; 9];
+            let spread = u64::from(number) * 100_003 % u64::from(all);
+            cantor::unrank(u32::try_from(spread).unwrap(), &mut tiles);
+            tiles
+        })
+        .filter(|tiles| {
+            let board = Board::from_bytes(Shape::EIGHT, tiles).unwrap();
+            Problem::new(board, goal).unwrap().is_solvable()
+        })
+        .take(65_536)
+        .collect();
+    let options = SearchOptions {
+        method,
+        ..SearchOptions::default()
+    };
+    let mut workspace = Workspace::new();
+    let mut moves = String::new();
+    let mut solved = 0;
+    let mut spent = Duration::ZERO;
+    for round in 0.. {
+        let started = Instant::now();
+        for tiles in &boards {
+            let board = Board::from_bytes(Shape::EIGHT, tiles).unwrap();
+            let problem = Problem::new(board, goal).unwrap();
+            if moves.len() > 32_768 {
+                moves.clear();
+            }
+            solve(
+                &mut workspace,
+                &problem,
+                &options,
+                &Budget::UNLIMITED,
+                &mut moves,
+            )
+            .unwrap();
+        }
+        // The first round also builds tables.
+        if round > 0 {
+            spent += started.elapsed();
+            solved += boards.len();
+        }
+        if spent > Duration::from_millis(300) {
+            break;
+        }
+    }
+    spent.as_secs_f64() * 1e9 / solved as f64
+}
+
+/// A server process.
+struct Server {
+    child: Child,
+    uri: String,
+}
+
+struct Load {
+    cpu_ns: f64,
+    boards_per_second: f64,
+}
+
+impl Server {
+    fn start(program: &str, arguments: &[&str]) -> Server {
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let uri = line
+            .strip_prefix("listening on ")
+            .unwrap()
+            .trim()
+            .to_owned();
+        Server { child, uri }
+    }
+
+    /// The CPU time of all its threads so far, in seconds.
+    fn cpu(&self) -> f64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        // The program's name, in parentheses, may hold spaces.
+        let fields: Vec<&str> = stat
+            .rsplit_once(')')
+            .unwrap()
+            .1
+            .split_whitespace()
+            .collect();
+        let ticks = |field: usize| fields[field].parse::<f64>().unwrap();
+        (ticks(11) + ticks(12)) / TICKS
+    }
+
+    fn load(&self, client: &[&str], duration: &str) -> Load {
+        let before = self.cpu();
+        let output = Command::new(env!("CARGO_BIN_EXE_loyd"))
+            .args([
+                "bench",
+                "--json",
+                "--connect",
+                &self.uri,
+                "--duration",
+                duration,
+            ])
+            .args(client)
+            .stderr(Stdio::inherit())
+            .output()
+            .unwrap();
+        let cpu = self.cpu() - before;
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["errors"], 0, "{report}");
+        let boards = report["boards"].as_f64().unwrap();
+        Load {
+            cpu_ns: cpu * 1e9 / boards,
+            boards_per_second: boards / report["seconds"].as_f64().unwrap(),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The mean length of an answer.
+const LENGTH: usize = 22;
+
+/// Answers of the size that real ones have, made once for each number of boards.
+#[derive(Clone, Default)]
+struct Echo {
+    packed: Arc<Mutex<HashMap<usize, Arc<PackedResults>>>>,
+}
+
+fn stats() -> SearchStats {
+    SearchStats {
+        algorithm: Algorithm::BidirectionalBfs.into(),
+        expanded: 1_661,
+        generated: 4_544,
+        elapsed: None,
+    }
+}
+
+fn solution() -> Solution {
+    Solution {
+        outcome: Outcome::Solved.into(),
+        moves: "ullddrurdllurrdlurdlur".to_owned(),
+        length: LENGTH as u32,
+        optimal: true,
+        stats: Some(stats()),
+    }
+}
+
+impl Echo {
+    fn packed(&self, boards: usize) -> PackedResults {
+        let mut made = self.packed.lock().unwrap();
+        let results = made.entry(boards).or_insert_with(|| {
+            Arc::new(PackedResults {
+                outcomes: vec![Outcome::Solved.into(); boards],
+                lengths: vec![LENGTH as u32; boards],
+                moves: solution().moves.repeat(boards),
+                errors: Vec::new(),
+                all_optimal: true,
+                totals: Some(stats()),
+            })
+        });
+        PackedResults::clone(results)
+    }
+
+    fn answer(&self, request: SolveBatchRequest) -> SolveBatchResponse {
+        let results = match request.boards {
+            Some(solve_batch_request::Boards::Packed(packed)) => {
+                solve_batch_response::Results::Packed(self.packed(packed.tiles.len() / 9))
+            }
+            Some(solve_batch_request::Boards::List(list)) => {
+                let result = || BoardResult {
+                    result: Some(board_result::Result::Solution(solution())),
+                };
+                let results = list.boards.iter().map(|_| result()).collect();
+                solve_batch_response::Results::List(ResultList { results })
+            }
+            None => panic!("the load client sends boards"),
+        };
+        SolveBatchResponse {
+            id: request.id,
+            results: Some(results),
+            first_board: 0,
+            more: false,
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl SolverService for Echo {
+    async fn solve(&self, _: Request<SolveRequest>) -> Result<Response<SolveResponse>, Status> {
+        Ok(Response::new(SolveResponse {
+            solution: Some(solution()),
+        }))
+    }
+
+    type SolveBatchStream =
+        std::pin::Pin<Box<dyn Stream<Item = Result<SolveBatchResponse, Status>> + Send>>;
+
+    async fn solve_batch(
+        &self,
+        request: Request<Streaming<SolveBatchRequest>>,
+    ) -> Result<Response<Self::SolveBatchStream>, Status> {
+        let echo = self.clone();
+        let answers = request
+            .into_inner()
+            .map(move |request| Ok(echo.answer(request?)));
+        Ok(Response::new(Box::pin(answers)))
+    }
+}
+
+fn echo_server() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let bound = Bound::to("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        println!("listening on http://{}", bound.address());
+        let services = Services {
+            routes: Routes::new(SolverServiceServer::new(Echo::default())),
+            names: &[NAME],
+            descriptors: DESCRIPTOR_SETS,
+        };
+        let never = std::future::pending::<()>;
+        bound
+            .serve(Config::default(), services, never(), never())
+            .await
+            .unwrap();
+    });
+}
