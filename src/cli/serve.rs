@@ -36,6 +36,10 @@ pub(super) struct Args {
     )]
     default_algorithm: Algorithm,
 
+    /// Build all goal tables before serving, not each on its first use
+    #[arg(long)]
+    warm: bool,
+
     /// The most states to expand for a board, whatever a request says
     #[arg(long, value_name = "N", default_value_t = Settings::default().max_expanded)]
     max_expanded: NonZeroU64,
@@ -43,6 +47,11 @@ pub(super) struct Args {
     /// Threads that solve [default: one a core]
     #[arg(long, value_name = "N")]
     compute_threads: Option<NonZeroUsize>,
+
+    /// How much expected work may wait for the threads, in one thread's time:
+    /// over it unary calls are refused with UNAVAILABLE and streams wait
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
+    queued_work: Duration,
 
     /// How long running calls may take to end after SIGTERM or Ctrl-C; a second
     /// signal cuts them at once
@@ -80,6 +89,7 @@ async fn serve(args: Args) -> Exit {
     let mut settings = Settings {
         default_method: args.default_algorithm.into(),
         max_expanded: args.max_expanded,
+        queued_work: args.queued_work,
         ..Settings::default()
     };
     if let Some(threads) = args.compute_threads {
@@ -89,6 +99,9 @@ async fn serve(args: Args) -> Exit {
         Ok(solver) => solver,
         Err(error) => return Exit::Lost.because(format!("cannot start a thread: {error}")),
     };
+    if args.warm {
+        solver.warm();
+    }
     let bound = match Bound::to(args.listen).await {
         Ok(bound) => bound,
         Err(error) => {

@@ -446,12 +446,16 @@ fn solve_list(
     Ok(parts)
 }
 
+/// The room for the moves of a board: a little more than the mean of 3x3.
+const TYPICAL_MOVES: usize = 24;
+
 impl PackedPart {
     fn with_capacity(boards: usize) -> PackedPart {
         PackedPart {
             outcomes: Vec::with_capacity(boards),
             lengths: Vec::with_capacity(boards),
-            moves: String::new(),
+            // Most boards of a random batch take fewer moves.
+            moves: String::with_capacity(boards * TYPICAL_MOVES),
             errors: Vec::new(),
             all_optimal: true,
             expanded: 0,

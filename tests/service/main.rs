@@ -14,6 +14,7 @@
 mod batch_answers_in_order;
 mod command_line;
 mod deadlines_and_cancellation;
+mod fairness_and_overload;
 mod health_and_reflection;
 mod malformed_requests;
 mod server_life;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use loyd::server::{Config, Drained};
 use loyd::service::Settings;
 use loyd::wire::v1::solver_service_client::SolverServiceClient;
+use loyd::wire::v1::{Algorithm, solve_batch_response};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Code;
@@ -187,4 +188,21 @@ async fn a_peer_that_says_nothing_is_let_go() {
             .len(),
         1
     );
+}
+
+#[tokio::test]
+async fn a_server_that_was_warmed_answers_by_its_tables() {
+    let process = Process::start(&["--warm", "--default-algorithm", "goal-table"]);
+    let mut client = SolverServiceClient::connect(process.uri.clone())
+        .await
+        .unwrap();
+    let answers = batch(&mut client, vec![packed(1, &spread(100))])
+        .await
+        .unwrap();
+    let Some(solve_batch_response::Results::Packed(results)) = &answers[0].results else {
+        panic!("packed boards are answered packed");
+    };
+    let totals = results.totals.unwrap();
+    assert_eq!(totals.algorithm(), Algorithm::GoalTable);
+    assert_eq!((totals.expanded, totals.generated), (0, 0));
 }
