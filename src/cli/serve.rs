@@ -12,7 +12,7 @@ use tonic::service::Routes;
 
 use super::exit::Exit;
 use super::options::{Algorithm, parse_duration};
-use crate::server::{Bound, Config, Drained, Services};
+use crate::server::{Bound, Config, ConnectionSettings, Drained, Services};
 use crate::service::{self, Settings, Solver};
 
 /// Arguments of `loyd serve`.
@@ -44,6 +44,13 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = Settings::default().max_expanded)]
     max_expanded: NonZeroU64,
 
+    /// The most open connections; one more is closed, for another replica
+    #[arg(long, value_name = "N", default_value_t = Config::default().max_connections)]
+    max_connections: usize,
+
+    #[command(flatten)]
+    connection: ConnectionArgs,
+
     /// Threads that solve [default: one a core]
     #[arg(long, value_name = "N")]
     compute_threads: Option<NonZeroUsize>,
@@ -57,6 +64,72 @@ pub(super) struct Args {
     /// signal cuts them at once
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
     drain_timeout: Duration,
+}
+
+/// What every connection is given. Together with the limits of a message they
+/// bound what clients can make the server keep.
+#[derive(clap::Args, Clone, Debug)]
+struct ConnectionArgs {
+    /// The most open streams (calls) of a connection
+    #[arg(long, value_name = "N", default_value_t = ConnectionSettings::default().max_streams,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    max_streams: u32,
+
+    /// Bytes a client may send on a stream before they are read. The window of
+    /// the connection follows from this and --max-streams
+    #[arg(long, value_name = "BYTES", default_value_t = ConnectionSettings::default().stream_window,
+          value_parser = clap::value_parser!(u32).range(1024..=MAX_WINDOW))]
+    stream_window: u32,
+
+    /// The most bytes of an HTTP/2 frame that a client may send
+    #[arg(long, value_name = "BYTES", default_value_t = ConnectionSettings::default().max_frame_bytes,
+          value_parser = clap::value_parser!(u32).range(16_384..=16_777_215))]
+    max_frame_bytes: u32,
+
+    /// The most bytes of the headers of a call
+    #[arg(long, value_name = "BYTES", default_value_t = ConnectionSettings::default().max_header_bytes,
+          value_parser = clap::value_parser!(u32).range(1024..=1_048_576))]
+    max_header_bytes: u32,
+
+    /// Calls a client may cancel before they are begun, until its connection is
+    /// closed as an attack
+    #[arg(long, value_name = "N", default_value_t = ConnectionSettings::default().max_pending_resets)]
+    max_pending_resets: usize,
+
+    /// Faulty calls of a client until its connection is closed as an attack
+    #[arg(long, value_name = "N", default_value_t = ConnectionSettings::default().max_local_resets)]
+    max_local_resets: usize,
+
+    /// How long a client may take to say that it speaks HTTP/2
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
+    hello_timeout: Duration,
+
+    /// Ping a connection that is silent for so long
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "60s")]
+    keepalive_interval: Duration,
+
+    /// Close a connection that leaves a ping unanswered for so long
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "20s")]
+    keepalive_timeout: Duration,
+}
+
+/// The largest window there is (RFC 9113, section 6.9.1).
+const MAX_WINDOW: i64 = (1 << 31) - 1;
+
+impl From<ConnectionArgs> for ConnectionSettings {
+    fn from(args: ConnectionArgs) -> ConnectionSettings {
+        ConnectionSettings {
+            max_streams: args.max_streams,
+            stream_window: args.stream_window,
+            max_frame_bytes: args.max_frame_bytes,
+            max_pending_resets: args.max_pending_resets,
+            max_local_resets: args.max_local_resets,
+            hello_timeout: args.hello_timeout,
+            keepalive_interval: args.keepalive_interval,
+            keepalive_timeout: args.keepalive_timeout,
+            max_header_bytes: args.max_header_bytes,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -112,7 +185,8 @@ async fn serve(args: Args) -> Exit {
     let config = Config {
         reflection: args.reflection == Switch::On,
         drain_timeout: args.drain_timeout,
-        ..Config::default()
+        max_connections: args.max_connections,
+        connection: args.connection.into(),
     };
     let services = Services {
         routes: Routes::new(solver.into_server()),

@@ -38,6 +38,13 @@ pub struct ConnectionSettings {
     /// The bytes a client may send on a stream before they are read. All that
     /// a connection makes us keep is at most `max_streams` times this.
     pub stream_window: u32,
+    /// The most bytes of a frame that a client may send.
+    pub max_frame_bytes: u32,
+    /// The most streams that a client may have reset before we looked at them:
+    /// the bound on a rapid reset (CVE-2023-44487).
+    pub max_pending_resets: usize,
+    /// The most streams that we may have had to reset for a client's faults.
+    pub max_local_resets: usize,
     /// How long a client may take to say that it speaks HTTP/2.
     pub hello_timeout: Duration,
     /// How long a connection may be silent before it is pinged.
@@ -53,6 +60,9 @@ impl Default for ConnectionSettings {
         ConnectionSettings {
             max_streams: 100,
             stream_window: 64 << 10,
+            max_frame_bytes: 16 << 10,
+            max_pending_resets: 20,
+            max_local_resets: 1024,
             hello_timeout: Duration::from_secs(10),
             keepalive_interval: Duration::from_secs(60),
             keepalive_timeout: Duration::from_secs(20),
@@ -104,6 +114,9 @@ pub(super) async fn serve(
         .initial_connection_window_size(settings.connection_window())
         .max_concurrent_streams(settings.max_streams)
         .max_header_list_size(settings.max_header_bytes)
+        .max_frame_size(settings.max_frame_bytes)
+        .max_pending_accept_reset_streams(settings.max_pending_resets)
+        .max_local_error_reset_streams(settings.max_local_resets)
         .keep_alive_interval(settings.keepalive_interval)
         .keep_alive_timeout(settings.keepalive_timeout);
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(io), service));

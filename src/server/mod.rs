@@ -29,6 +29,9 @@ pub struct Config {
     pub reflection: bool,
     /// How long running calls may take to end once the server stops.
     pub drain_timeout: Duration,
+    /// The most connections that are open at once; one more is closed at once,
+    /// so that its client tries another replica.
+    pub max_connections: usize,
     /// What every connection is given.
     pub connection: ConnectionSettings,
 }
@@ -38,6 +41,7 @@ impl Default for Config {
         Config {
             reflection: true,
             drain_timeout: Duration::from_secs(30),
+            max_connections: 1024,
             connection: ConnectionSettings::default(),
         }
     }
@@ -113,6 +117,9 @@ impl Bound {
             tokio::select! {
                 () = &mut stop => break,
                 accepted = self.listener.accept() => match accepted {
+                    Ok((_, peer)) if connections.len() >= config.max_connections => {
+                        tracing::debug!(%peer, "too many connections; this one is closed");
+                    }
                     Ok((stream, peer)) => {
                         prepare(&stream);
                         connections.spawn(connection::serve(

@@ -206,3 +206,40 @@ async fn a_server_that_was_warmed_answers_by_its_tables() {
     assert_eq!(totals.algorithm(), Algorithm::GoalTable);
     assert_eq!((totals.expanded, totals.generated), (0, 0));
 }
+
+#[tokio::test]
+async fn one_connection_too_many_is_closed_and_the_others_are_not() {
+    let config = Config {
+        max_connections: 2,
+        ..Config::default()
+    };
+    let server = Server::with(Settings::default(), config).await;
+    let mut first = server.client().await;
+    let second = server.client().await;
+    let address = server.address;
+    let third = tokio::task::spawn_blocking(move || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.read_to_end(&mut Vec::new())
+    });
+    // Closed without a word, or reset: either way not served.
+    assert!(matches!(soon(third).await.unwrap(), Ok(0) | Err(_)));
+    assert_eq!(
+        batch(&mut first, vec![packed(1, &spread(1))])
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
+    drop(second);
+    // Its place is free again.
+    let mut tries = 0;
+    while SolverServiceClient::connect(format!("http://{address}"))
+        .await
+        .is_err()
+    {
+        tries += 1;
+        assert!(tries < 1_000);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
