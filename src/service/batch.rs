@@ -657,6 +657,27 @@ fn saturate(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 
+/// Answers one message at once, on this thread.
+#[cfg(fuzzing)]
+pub(super) fn answer_one(
+    message: SolveBatchRequest,
+    settings: &Settings,
+    workspace: &mut Workspace,
+) -> Vec<SolveBatchResponse> {
+    let mut assembler = Assembler::default();
+    for step in Steps::of(Ok(message), settings) {
+        match step {
+            Step::Piece(piece) => match solve_piece(workspace, &piece, &Budget::UNLIMITED) {
+                Ok(parts) => assembler.add(&piece, parts),
+                Err(_) => return Vec::new(),
+            },
+            Step::Respond(response) => assembler.ready.push_back(response),
+            Step::Fail(_) => return Vec::new(),
+        }
+    }
+    assembler.ready.into()
+}
+
 /// The outbound stream.
 pub(super) struct Answers {
     solver: Solver,

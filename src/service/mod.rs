@@ -11,6 +11,8 @@ mod call;
 mod compute;
 mod convert;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod queue;
 mod solve;
 

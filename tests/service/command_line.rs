@@ -317,3 +317,100 @@ fn limits_stats_and_methods() {
         );
     });
 }
+
+#[test]
+fn compare_has_a_row_for_every_method() {
+    let output = loyd(&["compare", "8 6 7 2 5 4 3 0 1"], b"");
+    assert_eq!(output.status.code(), Some(0));
+    let rows = lines(&output);
+    for method in [
+        "goal-table",
+        "bidirectional-bfs",
+        "bfs",
+        "a-star",
+        "a-star, weight 2",
+        "greedy-best-first",
+    ] {
+        let row = rows
+            .iter()
+            .find(|row| row.starts_with(&format!("{method} ")));
+        let row = row.unwrap_or_else(|| panic!("{method} in {rows:#?}"));
+        let optimal = !method.contains("weight") && method != "greedy-best-first";
+        assert!(
+            !optimal || row.contains(" 31 ") && row.contains(" yes "),
+            "{row}"
+        );
+    }
+    // Two lines before, then three methods without a heuristic and three with.
+    assert_eq!(rows.len(), 2 + 3 + 3 * 3);
+}
+
+#[test]
+fn compare_of_many_boards_has_means_and_a_picture() {
+    let directory = std::env::temp_dir().join(format!("loyd-compare-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let (boards, picture) = (directory.join("boards.txt"), directory.join("picture.svg"));
+    let text: String = spread(40)
+        .iter()
+        .map(|board| format!("{board}\n"))
+        .collect();
+    std::fs::write(&boards, format!("{text}nonsense\n")).unwrap();
+    let arguments = ["compare", "--input", boards.to_str().unwrap(), "--plot"];
+    let output = loyd(&with(&arguments, &[picture.to_str().unwrap()]), b"");
+    assert_eq!(output.status.code(), Some(1), "one line was an error");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("error: `n`"));
+    let solvable = spread(40)
+        .iter()
+        .filter(|b| loyd::puzzle::Problem::to_standard_goal(**b).is_solvable())
+        .count();
+    assert_eq!(
+        lines(&output)[0],
+        format!("{solvable} boards, means over them")
+    );
+    assert_eq!(
+        lines(&output)[1],
+        format!("{} unsolvable, left out", 40 - solvable)
+    );
+    let drawn = std::fs::read_to_string(&picture).unwrap();
+    assert!(drawn.starts_with("<svg") && drawn.contains("bidirectional-bfs"));
+    // The same boards from standard input give the same rows, times apart.
+    let piped = loyd(&["compare"], text.as_bytes());
+    let without_time = |output: &Output| -> Vec<String> {
+        let rows = lines(output).into_iter().skip(3);
+        rows.map(|row| row.split_whitespace().rev().skip(2).collect())
+            .collect()
+    };
+    assert_eq!(without_time(&piped), without_time(&output));
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn bench_counts_every_board() {
+    let server = Process::start(&[]);
+    for form in ["packed", "list", "unary"] {
+        let arguments = ["bench", "--connect", &server.uri, "--form", form, "--json"];
+        let more = [
+            "--count",
+            "5000",
+            "--boards-per-message",
+            "300",
+            "--streams",
+            "2",
+        ];
+        let output = loyd(&with(&arguments, &more), b"");
+        assert_eq!(output.status.code(), Some(0), "{form}");
+        let report: serde_json::Value = serde_json::from_str(stdout(&output)).unwrap();
+        assert_eq!(report["boards"], 5_000, "{form}");
+        assert_eq!(report["errors"], 0, "{form}");
+        assert!(report["seconds"].as_f64().unwrap() > 0.0);
+        for quantile in ["p50", "p90", "p99", "p999", "max"] {
+            assert!(
+                report["latency_us"][quantile].as_u64().unwrap() > 0,
+                "{form} {quantile}"
+            );
+        }
+    }
+    let timed = ["bench", "--connect", &server.uri, "--duration", "200ms"];
+    let output = loyd(&timed, b"");
+    assert!(stdout(&output).contains("boards/s"), "{}", stdout(&output));
+}
