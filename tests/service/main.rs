@@ -11,12 +11,14 @@
     clippy::cast_possible_truncation
 )]
 
+mod backpressure;
 mod batch_answers_in_order;
 mod command_line;
 mod deadlines_and_cancellation;
 mod fairness_and_overload;
 mod health_and_reflection;
 mod malformed_requests;
+mod memory_is_bounded;
 mod server_life;
 mod support;
 mod unary_solve;
