@@ -10,7 +10,7 @@ use super::{Board, BoardError};
 
 /// The most cells that are read from a text: enough to name the size of any
 /// common board, and a bound on what a line can make us keep.
-const MAX_TEXT_CELLS: usize = 64;
+const MAX_TEXT_CELLS: usize = 36;
 
 /// The most characters of a bad cell that an error repeats.
 const MAX_SHOWN: usize = 16;
@@ -101,32 +101,43 @@ impl Cells {
     }
 
     /// Reads a cell that stands by itself: a number or a blank.
-    fn push_token(&mut self, token: &str) -> Result<(), TextError> {
-        match token.as_bytes() {
+    fn push_token(&mut self, token: &[u8]) -> Result<(), TextError> {
+        match token {
             [byte] => match single(*byte) {
                 Some(tile) => self.push(tile),
                 None => Err(self.bad(token)),
             },
-            bytes if bytes.iter().all(u8::is_ascii_digit) => {
+            digits if digits.iter().all(u8::is_ascii_digit) => {
                 // What does not fit in 32 bits is out of range all the more.
-                self.push(token.parse().unwrap_or(u32::MAX))
+                self.push(digits.iter().fold(0_u32, |number, digit| {
+                    number
+                        .saturating_mul(10)
+                        .saturating_add(u32::from(digit - b'0'))
+                }))
             }
             _ => Err(self.bad(token)),
         }
     }
 
-    /// Reads a row whose cells are single characters.
-    fn push_compact(&mut self, row: &str) -> Result<(), TextError> {
-        for letter in row.chars() {
-            match u8::try_from(letter).ok().and_then(single) {
+    /// Reads cells that are single characters.
+    fn push_compact(&mut self, token: &[u8]) -> Result<(), TextError> {
+        for (at, byte) in token.iter().enumerate() {
+            match single(*byte) {
                 Some(tile) => self.push(tile)?,
-                None => return Err(self.bad(letter.encode_utf8(&mut [0; 4]))),
+                None => {
+                    // What is no cell may be a character of several bytes.
+                    let rest = String::from_utf8_lossy(token.get(at..).unwrap_or_default());
+                    let letter: String = rest.chars().take(1).collect();
+                    return Err(self.bad(letter.as_bytes()));
+                }
             }
         }
         Ok(())
     }
 
-    fn bad(&self, cell: &str) -> TextError {
+    #[cold]
+    fn bad(&self, cell: &[u8]) -> TextError {
+        let cell = String::from_utf8_lossy(cell);
         let mut shown: String = cell
             .chars()
             .take(MAX_SHOWN)
@@ -152,9 +163,42 @@ fn single(byte: u8) -> Option<u32> {
     }
 }
 
-fn tokens(row: &str) -> impl Iterator<Item = &str> {
-    row.split(|letter: char| letter == ',' || letter.is_whitespace())
+/// White space beyond ASCII, which [`parse`] takes for a plain space.
+fn is_wide_space(letter: char) -> bool {
+    !letter.is_ascii() && letter.is_whitespace()
+}
+
+/// What stands between cells, where all white space is ASCII.
+#[inline]
+fn is_separator(byte: u8) -> bool {
+    matches!(byte, b' ' | b',' | b'\t'..=b'\r')
+}
+
+fn tokens(row: &[u8]) -> impl Iterator<Item = &[u8]> {
+    row.split(|byte| is_separator(*byte))
         .filter(|token| !token.is_empty())
+}
+
+/// Whether the cells are single characters without anything between them: no
+/// row has two tokens, and one token has more than one character.
+fn is_compact(text: &[u8]) -> bool {
+    let (mut tokens, mut in_token, mut any_long) = (0, false, false);
+    for &byte in text {
+        if byte == b'/' {
+            (tokens, in_token) = (0, false);
+        } else if is_separator(byte) {
+            in_token = false;
+        } else if in_token {
+            any_long = true;
+        } else {
+            tokens += 1;
+            in_token = true;
+            if tokens > 1 {
+                return false;
+            }
+        }
+    }
+    any_long
 }
 
 /// Reads a board. Its shape comes from `/`, else from `columns`, else it is a
@@ -163,19 +207,17 @@ fn tokens(row: &str) -> impl Iterator<Item = &str> {
 /// # Errors
 /// The first thing that keeps the text from being a board.
 pub fn parse(text: &str, columns: Option<usize>) -> Result<Board, TextError> {
-    // Single characters without anything between them: no row has two tokens,
-    // and one has more than one character.
-    let compact = text.split('/').all(|row| tokens(row).nth(1).is_none())
-        && text
-            .split('/')
-            .flat_map(tokens)
-            .any(|token| token.len() > 1);
+    if !text.is_ascii() && text.contains(is_wide_space) {
+        return parse(&text.replace(is_wide_space, " "), columns);
+    }
+    let text = text.as_bytes();
+    let compact = is_compact(text);
     let mut cells = Cells {
         tiles: [0; MAX_TEXT_CELLS],
         count: 0,
     };
     let mut row_length = None;
-    let mut rows = text.split('/').enumerate().peekable();
+    let mut rows = text.split(|byte| *byte == b'/').enumerate().peekable();
     while let Some((row, row_text)) = rows.next() {
         let before = cells.count;
         for token in tokens(row_text) {
