@@ -37,26 +37,14 @@ impl<R: Read> Lines<R> {
     /// Whether the next line has to be waited for: what was answered so far
     /// should then be on its way.
     pub(super) fn would_wait(&self) -> bool {
-        !self.reader.buffer().contains(&b'\n')
+        memchr::memchr(b'\n', self.reader.buffer()).is_none()
     }
 
     /// The next line, or `None` at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<Result<&str, LineError>>> {
         self.line.clear();
-        // One more than a line may have, and one for its end.
-        let limit = MAX_LINE_BYTES as u64 + 2;
-        if self
-            .reader
-            .by_ref()
-            .take(limit)
-            .read_until(b'\n', &mut self.line)?
-            == 0
-        {
+        if !self.take_buffered() && !self.take_across_buffers()? {
             return Ok(None);
-        }
-        let complete = self.line.pop_if(|byte| *byte == b'\n').is_some();
-        if !complete && self.line.len() > MAX_LINE_BYTES {
-            skip_line(&mut self.reader)?;
         }
         if self.line.len() > MAX_LINE_BYTES {
             return Ok(Some(Err(LineError::TooLong)));
@@ -71,6 +59,38 @@ impl<R: Read> Lines<R> {
             self.is_first = false;
         }
         Ok(Some(Ok(text)))
+    }
+
+    /// Takes a line that was read already as a whole; most were.
+    fn take_buffered(&mut self) -> bool {
+        let buffer = self.reader.buffer();
+        let Some(end) = memchr::memchr(b'\n', buffer) else {
+            return false;
+        };
+        self.line
+            .extend_from_slice(buffer.get(..end).unwrap_or_default());
+        self.reader.consume(end + 1);
+        true
+    }
+
+    /// Takes a line that has to be waited for; false at the end.
+    fn take_across_buffers(&mut self) -> io::Result<bool> {
+        // One more than a line may have, and one for its end.
+        let limit = MAX_LINE_BYTES as u64 + 2;
+        if self
+            .reader
+            .by_ref()
+            .take(limit)
+            .read_until(b'\n', &mut self.line)?
+            == 0
+        {
+            return Ok(false);
+        }
+        let complete = self.line.pop_if(|byte| *byte == b'\n').is_some();
+        if !complete && self.line.len() > MAX_LINE_BYTES {
+            skip_line(&mut self.reader)?;
+        }
+        Ok(true)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::{Board, BoardError};
+use super::{Board, BoardError, MAX_CELLS, Shape};
 
 /// The most cells that are read from a text: enough to name the size of any
 /// common board, and a bound on what a line can make us keep.
@@ -156,11 +156,8 @@ impl Cells {
 /// The tile of a one-character cell.
 #[inline]
 fn single(byte: u8) -> Option<u32> {
-    match byte {
-        b'0'..=b'9' => Some(u32::from(byte - b'0')),
-        b'x' | b'X' | b'_' | b'.' => Some(0),
-        _ => None,
-    }
+    let class = class(byte);
+    (class < SEPARATOR).then_some(u32::from(class))
 }
 
 /// White space beyond ASCII, which [`parse`] takes for a plain space.
@@ -171,7 +168,7 @@ fn is_wide_space(letter: char) -> bool {
 /// What stands between cells, where all white space is ASCII.
 #[inline]
 fn is_separator(byte: u8) -> bool {
-    matches!(byte, b' ' | b',' | b'\t'..=b'\r')
+    class(byte) == SEPARATOR
 }
 
 fn tokens(row: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -201,12 +198,70 @@ fn is_compact(text: &[u8]) -> bool {
     any_long
 }
 
+/// What a byte of a text can be: a tile's number, or one of these.
+const SEPARATOR: u8 = 10;
+const OTHER: u8 = 11;
+const CLASSES: [u8; 256] = {
+    let mut classes = [OTHER; 256];
+    let mut byte: u8 = 0;
+    while byte < 128 {
+        classes[byte as usize] = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'x' | b'X' | b'_' | b'.' => 0,
+            b' ' | b',' | b'\t'..=b'\r' => SEPARATOR,
+            _ => OTHER,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+#[inline]
+fn class(byte: u8) -> u8 {
+    CLASSES.get(usize::from(byte)).copied().unwrap_or(OTHER)
+}
+
+/// Reads a square board without `/` whose cells are single characters, in one
+/// pass: what most lines of most inputs are. `None` where the text is anything
+/// else, be it a board or not.
+fn parse_plain(text: &[u8]) -> Option<Board> {
+    let mut tiles = [0; MAX_CELLS];
+    let mut count = 0;
+    let (mut after_cell, mut any_adjacent, mut any_apart) = (false, false, false);
+    for &byte in text {
+        let class = class(byte);
+        if class < SEPARATOR {
+            *tiles.get_mut(count)? = class;
+            any_adjacent |= after_cell;
+            any_apart |= !after_cell && count > 0;
+            count += 1;
+        } else if class == OTHER {
+            return None;
+        }
+        after_cell = class < SEPARATOR;
+    }
+    let shape = match count {
+        4 => Shape::new(2, 2).ok()?,
+        9 => Shape::EIGHT,
+        _ => return None,
+    };
+    if any_adjacent && any_apart {
+        return None;
+    }
+    Board::from_bytes(shape, tiles.get(..count)?).ok()
+}
+
 /// Reads a board. Its shape comes from `/`, else from `columns`, else it is a
 /// square.
 ///
 /// # Errors
 /// The first thing that keeps the text from being a board.
 pub fn parse(text: &str, columns: Option<usize>) -> Result<Board, TextError> {
+    if columns.is_none()
+        && let Some(board) = parse_plain(text.as_bytes())
+    {
+        return Ok(board);
+    }
     if !text.is_ascii() && text.contains(is_wide_space) {
         return parse(&text.replace(is_wide_space, " "), columns);
     }
