@@ -222,12 +222,13 @@ pub(super) fn half_of(state: Packed) -> u32 {
 
 /// The class of states with the blank in a cell: its colour on a checkerboard,
 /// which every move changes, times two. On 3x3 the last bit tells the states
-/// of a colour apart by the number of moves on.
+/// of a colour apart by the number of moves on: first the blank in the centre,
+/// or come from there.
 pub(super) fn class_of(shape: Shape, cell: usize, from: Option<usize>) -> u8 {
     let colour = ((cell / shape.columns() + cell % shape.columns()) % 2) as u8;
     let centre = 4;
-    let last = shape == Shape::EIGHT && (cell == centre || from == Some(centre));
-    colour * 2 + u8::from(last)
+    let off_centre = shape == Shape::EIGHT && cell != centre && from != Some(centre);
+    colour * 2 + u8::from(off_centre)
 }
 
 fn exit(
