@@ -25,11 +25,11 @@ pub(super) fn solve(
         from_start: frontier,
         path,
         ..
-    } = workspace.breadth_first(transitions.states());
+    } = workspace.breadth_first();
     frontier.begin(transitions.shape(), route.start);
-    visited.root(transitions.index(route.start), Side::Start);
+    visited.root(route.start, Side::Start);
     // The goal is all there ever is of its side: to meet it is to be there.
-    visited.root(transitions.index(route.goal), Side::Goal);
+    visited.root(route.goal, Side::Goal);
     let tag = visited.tag(Side::Start);
     let mut meter = Meter::new(options, budget);
     let meeting = loop {

@@ -27,13 +27,13 @@ pub(super) fn solve(
         from_start,
         from_goal,
         path,
-    } = workspace.breadth_first(transitions.states());
+    } = workspace.breadth_first();
     for (frontier, root, side) in [
         (&mut *from_start, route.start, Side::Start),
         (&mut *from_goal, route.goal, Side::Goal),
     ] {
         frontier.begin(transitions.shape(), root);
-        visited.root(transitions.index(root), side);
+        visited.root(root, side);
     }
     let mut meter = Meter::new(options, budget);
     let (side, meeting) = loop {

@@ -12,8 +12,8 @@
 use std::sync::OnceLock;
 
 use super::Heuristic;
-use super::index::phase;
-use super::transitions::Transitions;
+use super::index::{Place, phase};
+use super::transitions::{INDICES, Transitions};
 use crate::puzzle::{MAX_CELLS, Problem, Shape, cantor};
 
 /// The estimate of the moves from a problem's start to its goal: never more
@@ -118,7 +118,7 @@ fn build(heuristic: Heuristic, transitions: &Transitions, goal_blank: usize) -> 
     let items = shape.cells() - 1;
     // The goal cell of each item of an arrangement, the blank left out.
     let target = |item: u8| usize::from(item) + usize::from(usize::from(item) >= goal_blank);
-    let mut values = vec![0; transitions.states()];
+    let mut values = vec![0; INDICES];
     // Both arrangements with the same half of a rank, by their parity.
     let mut pair = [[0_u8; MAX_CELLS]; 2];
     for half in 0..transitions.arrangements {
@@ -138,7 +138,7 @@ fn build(heuristic: Heuristic, transitions: &Transitions, goal_blank: usize) -> 
             for (place, &item) in targets[cell + 1..].iter_mut().zip(after) {
                 *place = Some(target(item));
             }
-            let index = cell * transitions.arrangements as usize + half as usize;
+            let index = Place { cell, half }.index();
             // No estimate of a board up to 3x3 comes near 255.
             values[index] = u8::try_from(value(heuristic, shape, &targets)).unwrap_or(u8::MAX);
         }

@@ -29,8 +29,8 @@ impl Workspace {
     /// The parts of the breadth-first methods: no state visited, the
     /// frontiers as they were left.
     #[inline]
-    pub(super) fn breadth_first(&mut self, states: usize) -> BreadthFirst<'_> {
-        self.visited.begin(states);
+    pub(super) fn breadth_first(&mut self) -> BreadthFirst<'_> {
+        self.visited.begin();
         let [from_start, from_goal] = &mut **self
             .frontiers
             .get_or_insert_with(|| Box::new([Frontier::new(), Frontier::new()]));
