@@ -279,14 +279,14 @@ fn compare(only: Option<&str>, rounds: usize) {
         }
     }
     println!(
-        "{:32} {:>10} {:>8} {:>9}  {:17}  compared with",
-        "method", "ns a board", "moves", "ratio", "least to greatest"
+        "{:32} {:>10} {:>10} {:>7} {:>9}  {:17}  compared with",
+        "method", "ns a board", "(least)", "moves", "ratio", "least to greatest"
     );
     for (row, contestant) in contestants.iter().enumerate() {
-        let (nanos_a_board, ..) = spread(nanos[row].clone());
+        let (nanos_a_board, least, _) = spread(nanos[row].clone());
         let mean_length = lengths[row] as f64 / BOARDS as f64;
         print!(
-            "{:32} {nanos_a_board:>10.1} {mean_length:>8.3}",
+            "{:32} {nanos_a_board:>10.1} {least:>10.1} {mean_length:>7.3}",
             contestant.name
         );
         let reference = contestant

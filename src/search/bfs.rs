@@ -26,7 +26,7 @@ pub(super) fn solve(
         path,
         ..
     } = workspace.breadth_first();
-    frontier.begin(transitions.shape(), route.start);
+    frontier.begin(route.start);
     visited.root(route.start, Side::Start);
     // The goal is all there ever is of its side: to meet it is to be there.
     visited.root(route.goal, Side::Goal);
@@ -45,6 +45,7 @@ pub(super) fn solve(
     };
     let depth = frontier.depth();
     if options.detail == Detail::Moves {
+        path.clear();
         path.push(meeting.direction);
         visited.walk_back(transitions, meeting.from, depth, |direction| {
             path.push(direction);

@@ -32,7 +32,7 @@ pub(super) fn solve(
         (&mut *from_start, route.start, Side::Start),
         (&mut *from_goal, route.goal, Side::Goal),
     ] {
-        frontier.begin(transitions.shape(), root);
+        frontier.begin(root);
         visited.root(root, side);
     }
     let mut meter = Meter::new(options, budget);
@@ -59,6 +59,7 @@ pub(super) fn solve(
             Side::Goal => (meeting.to, meeting.direction.opposite(), meeting.from),
         };
         let depth = from_start.depth();
+        path.clear();
         visited.walk_back(transitions, start_end, depth, |move_to| path.push(move_to));
         moves.extend(path.iter().rev().map(|direction| direction.letter()));
         moves.push(direction.letter());

@@ -5,40 +5,32 @@
     reason = "indices are states' and masked places in lists"
 )]
 
+use super::eight::Eight;
 use super::index::Place;
 use super::meter::{Meter, Stop};
-use super::transitions::{
-    INDICES, Packed, Transitions, class_of, half_of, index_of, pack_root, unpack,
-};
-use super::visited::{Tag, Visited};
+use super::transitions::{INDICES, Packed, Transitions, half_of, index_of, pack_root, unpack};
+use super::visited::{Tag, Visited, filled_box};
 use crate::puzzle::{Direction, Shape};
 
-/// Room in a list: so much that 16 bits are always a place in it. No level of
-/// any board up to 3x3 has more than 24,968 states; memory that is never
-/// written to is never taken.
-const ROOM: usize = 1 << 16;
+/// Room in a list: no board but 3x3, whose large levels [`Eight`] has, has
+/// more than 1,999 states in one.
+const ROOM: usize = 1 << 12;
 
-/// States of one class.
-struct List {
-    states: Box<[Packed]>,
-    length: usize,
-}
+/// The number of states from which on [`Eight`] is quicker: it is dear to
+/// begin with a list, and each level has twelve.
+const LARGE: usize = 16;
 
-impl List {
-    fn new() -> List {
-        List {
-            states: vec![0; ROOM].into_boxed_slice(),
-            length: 0,
-        }
-    }
-}
-
-/// One level of one side: the states in two of four lists, by
-/// [`class_of`]. The level after it goes into the other two.
+/// One level of one side.
 pub(super) struct Frontier {
-    lists: [List; 4],
-    /// The colour of the blank's cell: 0 or 1.
-    colour: usize,
+    /// The level, as long as it is small or the board is.
+    few: Box<[Packed; ROOM]>,
+    /// The number of states in `few`.
+    length: usize,
+    /// Where the next level goes to.
+    next: Box<[Packed; ROOM]>,
+    /// The level, once it is large.
+    many: Eight,
+    is_large: bool,
     depth: u32,
 }
 
@@ -58,27 +50,31 @@ impl Frontier {
     /// An empty one. This is where its memory is allocated.
     pub(super) fn new() -> Frontier {
         Frontier {
-            lists: [List::new(), List::new(), List::new(), List::new()],
-            colour: 0,
+            few: filled_box(0),
+            length: 0,
+            next: filled_box(0),
+            many: Eight::new(),
+            is_large: false,
             depth: 0,
         }
     }
 
     /// Makes it one state.
-    pub(super) fn begin(&mut self, shape: Shape, root: Place) {
-        self.lists.iter_mut().for_each(|list| list.length = 0);
-        let class = class_of(shape, root.cell, None) as usize & 2;
-        self.colour = class / 2;
-        self.lists[class].states[0] = pack_root(root);
-        self.lists[class].length = 1;
+    pub(super) fn begin(&mut self, root: Place) {
+        self.few[0] = pack_root(root);
+        self.length = 1;
+        self.is_large = false;
         self.depth = 0;
     }
 
     /// The number of states.
     #[inline]
     pub(super) fn length(&self) -> usize {
-        let first = self.colour * 2;
-        self.lists[first].length + self.lists[first + 1].length
+        if self.is_large {
+            self.many.length()
+        } else {
+            self.length
+        }
     }
 
     /// The number of levels before this one.
@@ -98,144 +94,70 @@ impl Frontier {
         tag: Tag,
         meter: &mut Meter<'_>,
     ) -> Result<Option<Meeting>, Stop> {
-        let (even, odd) = self.lists.split_at_mut(2);
-        let (level, next) = if self.colour == 0 {
-            (even, odd)
+        let ranks = transitions.ranks();
+        let visited = visited.bytes();
+        if !self.is_large && self.length >= LARGE && transitions.shape() == Shape::EIGHT {
+            self.many.begin(&self.few[..self.length]);
+            self.is_large = true;
+        }
+        let met = if self.is_large {
+            self.many.expand(ranks, visited, tag, meter)?
         } else {
-            (odd, even)
+            self.expand_few(transitions, visited, tag, meter)?
         };
-        next.iter_mut().for_each(|list| list.length = 0);
-        let [next_first, next_last] = next else {
-            return Ok(None);
-        };
-        let straight = transitions.shape() == Shape::EIGHT && self.depth > 0;
-        for (last, list) in level.iter().enumerate() {
-            let states = &list.states[..list.length];
-            let mut done = 0;
-            while done < states.len() {
-                let granted = meter.grant(states.len() - done)?;
-                let chunk = &states[done..done + granted];
-                let mut level = Level {
-                    transitions,
-                    visited: visited.bytes(),
-                    tag,
-                    next: [&mut *next_first, &mut *next_last],
-                };
-                let met = match (straight, self.colour * 2 + last) {
-                    (true, 0) => level.expand::<3, 0b000>(chunk, meter),
-                    (true, 1) => level.expand::<1, 0b1>(chunk, meter),
-                    (true, 2) => level.expand::<2, 0b11>(chunk, meter),
-                    (true, _) => level.expand::<2, 0b10>(chunk, meter),
-                    (false, _) => level.expand_any(chunk, meter),
-                };
-                if let Some(state) = met {
-                    return Ok(level.meeting(state));
-                }
-                done += granted;
-            }
-        }
-        self.colour ^= 1;
-        self.depth += 1;
-        Ok(None)
-    }
-}
-
-/// What the expansion of a level reads and writes.
-struct Level<'a> {
-    transitions: &'a Transitions,
-    visited: &'a mut [u8],
-    tag: Tag,
-    next: [&'a mut List; 2],
-}
-
-impl Level<'_> {
-    /// Expands states of any shape and class, up to the first that meets the
-    /// other side.
-    fn expand_any(&mut self, states: &[Packed], meter: &mut Meter<'_>) -> Option<Packed> {
-        let mut generated = 0;
-        for (position, &state) in states.iter().enumerate() {
-            generated += self.transitions.degree(state);
-            for exit in self.transitions.exits(state) {
-                let next = self.transitions.ranks().follow(exit, half_of(state));
-                let seen = self
-                    .tag
-                    .mark(&mut self.visited[index_of(next)], exit.reached);
-                if seen.is_met() {
-                    meter.spend(position + 1, generated);
-                    return Some(state);
-                }
-                let list = &mut self.next[exit.class as usize & 1];
-                list.states[list.length] = next;
-                list.length += usize::from(seen.is_new());
-            }
-        }
-        meter.spend(states.len(), generated);
-        None
-    }
-
-    /// Expands states of one class of 3x3, up to the first that meets the
-    /// other side. Each has `MOVES` moves on besides the one back; bit `n` of
-    /// `LAST` says whether successor `n` goes to the last list.
-    ///
-    /// A third of the successors are known already, which no predictor can
-    /// foresee, so nothing here branches on it: each is written to the end of
-    /// its list, and the end moves if it is new. Arrays of fixed length and
-    /// masked indices leave no bounds to check.
-    #[inline(never)]
-    fn expand<const MOVES: usize, const LAST: u8>(
-        &mut self,
-        states: &[Packed],
-        meter: &mut Meter<'_>,
-    ) -> Option<Packed> {
-        let [first, last] = &mut self.next;
-        let (Some(visited), Some(first_states), Some(last_states)) = (
-            self.visited.first_chunk_mut::<INDICES>(),
-            first.states.first_chunk_mut::<ROOM>(),
-            last.states.first_chunk_mut::<ROOM>(),
-        ) else {
-            return self.expand_any(states, meter);
-        };
-        let (mut first_end, mut last_end) = (first.length as u16, last.length as u16);
-        let tag = self.tag;
-        let ranks = self.transitions.ranks();
-        let mut result = None;
-        let mut rest = states.iter();
-        'states: while let Some(&state) = rest.next() {
-            let exits = self.transitions.onward(state);
-            for (number, exit) in exits[..MOVES].iter().enumerate() {
+        let meeting = met.and_then(|state| {
+            transitions.exits(state).iter().find_map(|exit| {
                 let next = ranks.follow(exit, half_of(state));
-                let seen = tag.mark(&mut visited[index_of(next)], exit.reached);
-                if seen.is_met() {
-                    result = Some(state);
-                    break 'states;
-                }
-                if LAST >> number & 1 == 0 {
-                    first_states[usize::from(first_end)] = next;
-                    first_end += u16::from(seen.is_new());
-                } else {
-                    last_states[usize::from(last_end)] = next;
-                    last_end += u16::from(seen.is_new());
-                }
-            }
-        }
-        first.length = usize::from(first_end);
-        last.length = usize::from(last_end);
-        let expanded = states.len() - rest.len();
-        meter.spend(expanded, expanded as u64 * (MOVES as u64 + 1));
-        result
+                let seen = tag.read(visited[index_of(next)]);
+                seen.is_met().then(|| Meeting {
+                    from: unpack(state),
+                    direction: exit.reached.direction(),
+                    to: unpack(next),
+                })
+            })
+        });
+        self.depth += u32::from(meeting.is_none());
+        Ok(meeting)
     }
 
-    /// The first move from this state that meets the other side.
-    #[cold]
-    fn meeting(&self, state: Packed) -> Option<Meeting> {
-        self.transitions.exits(state).iter().find_map(|exit| {
-            let next = self.transitions.ranks().follow(exit, half_of(state));
-            let seen = self.tag.read(self.visited[index_of(next)]);
-            seen.is_met().then(|| Meeting {
-                from: unpack(state),
-                direction: exit.reached.direction(),
-                to: unpack(next),
-            })
-        })
+    /// Expands a level of any shape, up to the first state that meets the
+    /// other side.
+    fn expand_few(
+        &mut self,
+        transitions: &Transitions,
+        visited: &mut [u8; INDICES],
+        tag: Tag,
+        meter: &mut Meter<'_>,
+    ) -> Result<Option<Packed>, Stop> {
+        let ranks = transitions.ranks();
+        let next = &mut self.next;
+        let mut end = 0;
+        // The one state of the first level has no way back.
+        let back = u64::from(self.depth > 0);
+        let mut rest = &self.few[..self.length];
+        while !rest.is_empty() {
+            let (chunk, others) = rest.split_at(meter.grant(rest.len())?);
+            rest = others;
+            let mut onward = 0;
+            for (position, &state) in chunk.iter().enumerate() {
+                let exits = transitions.exits(state);
+                onward += exits.len() as u64;
+                for exit in exits {
+                    let successor = ranks.follow(exit, half_of(state));
+                    let seen = tag.mark(&mut visited[index_of(successor)], exit.reached);
+                    if seen.is_met() {
+                        let expanded = position + 1;
+                        meter.spend(expanded, onward + back * expanded as u64);
+                        return Ok(Some(state));
+                    }
+                    next[end] = successor;
+                    end += usize::from(seen.is_new());
+                }
+            }
+            meter.spend(chunk.len(), onward + back * chunk.len() as u64);
+        }
+        self.length = end;
+        std::mem::swap(&mut self.few, &mut self.next);
+        Ok(None)
     }
 }

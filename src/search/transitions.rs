@@ -17,7 +17,7 @@
 use std::sync::OnceLock;
 
 use super::index::{Place, phase};
-use super::visited::Seen;
+use super::visited::{Seen, filled_box};
 use crate::puzzle::{Direction, MAX_CELLS, Shape, cantor};
 
 /// A state in a list or queue: half the rank in the lowest bits, then the
@@ -51,8 +51,6 @@ pub(super) struct Exit {
     pub(super) code: Packed,
     /// What is to be noted at the successor's index.
     pub(super) reached: Seen,
-    /// The successor's class: see [`class_of`].
-    pub(super) class: u32,
 }
 
 /// The moves of one shape. For an even number of columns the parity of an
@@ -65,7 +63,7 @@ pub(super) struct Transitions {
     /// The tables: the new half of a rank at the place of the old one. The
     /// first one changes nothing: moves along a row share it. For 3x3 there
     /// are thirteen, and [`INDICES`] leave room for sixteen.
-    ranks: Vec<u16>,
+    ranks: Box<[u16; INDICES]>,
     /// For each code the moves on, without the one back.
     exits: [[Exit; 4]; CODES],
     /// How many of them there are.
@@ -88,30 +86,26 @@ impl Transitions {
     fn build(shape: Shape, goal_phase: u32) -> Transitions {
         let cells = shape.cells();
         let arrangements = cantor::factorial(cells - 1) / 2;
-        let mut ranks = vec![0; INDICES];
+        let mut ranks = filled_box(0);
         for (half, rank) in ranks.iter_mut().enumerate().take(arrangements as usize) {
             *rank = half as u16;
         }
-        let mut tables = 1;
         let mut steps = [[Exit::default(); 4]; MAX_CELLS];
         for cell in 0..cells {
-            for direction in [Direction::Left, Direction::Right] {
+            for direction in Direction::ALL {
                 if let Some(next) = shape.neighbour(cell, direction) {
-                    steps[cell][direction as usize] = exit(shape, cell, next, direction, 0);
+                    steps[cell][direction as usize] = exit(shape, cell, next, direction);
                 }
             }
             if let Some(below) = shape.neighbour(cell, Direction::Down) {
-                let (down_table, up_table) = (tables << HALF_BITS, (tables + 1) << HALF_BITS);
-                tables += 2;
+                let down_table = exit(shape, cell, below, Direction::Down).table;
+                let up_table = exit(shape, below, cell, Direction::Up).table;
                 let parity = phase(shape, cell) ^ goal_phase;
                 for half in 0..arrangements {
                     let next = half_below(shape, cell, half, parity);
                     ranks[(down_table | half) as usize] = next as u16;
                     ranks[(up_table | next) as usize] = half as u16;
                 }
-                let (down, up) = (Direction::Down, Direction::Up);
-                steps[cell][down as usize] = exit(shape, cell, below, down, down_table);
-                steps[below][up as usize] = exit(shape, below, cell, up, up_table);
             }
         }
         let mut exits = [[Exit::default(); 4]; CODES];
@@ -121,13 +115,12 @@ impl Transitions {
                 Direction::ALL.map(|direction| (direction as u32, Some(direction.opposite())));
             for (arrival, back) in moves.into_iter().chain([(NO_MOVE, None)]) {
                 let code = code_of(pack(cell, arrival, 0));
-                let mut onward: Vec<Exit> = Direction::ALL
+                let onward: Vec<Exit> = Direction::ALL
                     .into_iter()
                     .filter(|direction| Some(*direction) != back)
                     .filter(|direction| shape.neighbour(cell, *direction).is_some())
                     .map(|direction| steps[cell][direction as usize])
                     .collect();
-                onward.sort_by_key(|exit| exit.class);
                 counts[code] = onward.len() as u8;
                 exits[code][..onward.len()].copy_from_slice(&onward);
             }
@@ -152,30 +145,18 @@ impl Transitions {
         self.arrangements as usize * self.shape.cells()
     }
 
-    /// The moves on from a state, without the way back, followed by others
-    /// that mean nothing.
-    #[inline]
-    pub(super) fn onward(&self, state: Packed) -> &[Exit; 4] {
-        &self.exits[code_of(state)]
-    }
-
     /// The moves on from a state, without the way back.
     #[inline]
     pub(super) fn exits(&self, state: Packed) -> &[Exit] {
-        &self.onward(state)[..usize::from(self.counts[code_of(state)])]
-    }
-
-    /// The number of legal moves from a state, the way back included.
-    #[inline]
-    pub(super) fn degree(&self, state: Packed) -> u64 {
-        let is_root = state >> INDEX_BITS == NO_MOVE;
-        u64::from(self.counts[code_of(state)]) + u64::from(!is_root)
+        let code = code_of(state);
+        // No count is above four: that is said here so that it is not checked.
+        &self.exits[code][..usize::from(self.counts[code] & 7).min(4)]
     }
 
     /// The tables of ranks, in an array in which any masked index is good.
     #[inline]
     pub(super) fn ranks(&self) -> Ranks<'_> {
-        Ranks(self.ranks.first_chunk().unwrap_or(const { &[0; INDICES] }))
+        Ranks(&self.ranks)
     }
 
     /// The place that a legal move leads to.
@@ -188,7 +169,7 @@ impl Transitions {
 
 /// The tables of ranks of a shape.
 #[derive(Clone, Copy)]
-pub(super) struct Ranks<'a>(&'a [u16; INDICES]);
+pub(super) struct Ranks<'a>(pub(super) &'a [u16; INDICES]);
 
 impl Ranks<'_> {
     /// The successor of a state with this half rank.
@@ -200,7 +181,7 @@ impl Ranks<'_> {
 }
 
 #[inline]
-fn pack(cell: usize, arrival: u32, half: u32) -> Packed {
+pub(super) const fn pack(cell: usize, arrival: u32, half: u32) -> Packed {
     arrival << INDEX_BITS | (cell as u32) << HALF_BITS | half
 }
 
@@ -239,28 +220,32 @@ pub(super) fn half_of(state: Packed) -> u32 {
     state & ((1 << HALF_BITS) - 1)
 }
 
+/// The move that led to a state, of one that is no root.
+#[inline]
+pub(super) fn arrival_of(state: Packed) -> Direction {
+    Direction::ALL[(state >> INDEX_BITS) as usize & 3]
+}
+
+/// The table of the ranks that a legal move leads to: 0 along a row, else two
+/// for each cell with another below.
+pub(super) const fn table_of(cell: usize, columns: usize, direction: Direction) -> usize {
+    match direction {
+        Direction::Left | Direction::Right => 0,
+        Direction::Down => 1 + 2 * cell,
+        Direction::Up => 2 + 2 * (cell - columns),
+    }
+}
+
 #[inline]
 fn code_of(state: Packed) -> usize {
     (state >> HALF_BITS) as usize & (CODES - 1)
 }
 
-/// The class of states with the blank in a cell: its colour on a checkerboard,
-/// which every move changes, times two. On 3x3 the last bit tells the states
-/// of a colour apart by the number of moves on: first the blank in the centre,
-/// or come from there.
-pub(super) fn class_of(shape: Shape, cell: usize, from: Option<usize>) -> u32 {
-    let colour = ((cell / shape.columns() + cell % shape.columns()) % 2) as u32;
-    let centre = 4;
-    let off_centre = shape == Shape::EIGHT && cell != centre && from != Some(centre);
-    colour * 2 + u32::from(off_centre)
-}
-
-fn exit(shape: Shape, from: usize, to: usize, direction: Direction, table: u32) -> Exit {
+fn exit(shape: Shape, from: usize, to: usize, direction: Direction) -> Exit {
     Exit {
-        table,
+        table: (table_of(from, shape.columns(), direction) << HALF_BITS) as u32,
         code: pack(to, direction as u32, 0),
         reached: Seen::by(direction),
-        class: class_of(shape, to, Some(from)),
     }
 }
 

@@ -10,7 +10,6 @@
     clippy::indexing_slicing,
     reason = "indices are those of states, for all of which `begin` makes room"
 )]
-
 #![expect(
     clippy::cast_possible_truncation,
     reason = "epoch, side and move fill a byte"
@@ -79,8 +78,9 @@ impl Tag {
     #[inline]
     pub(super) fn mark(self, byte: &mut u8, reached: Seen) -> Seen {
         let seen = self.read(*byte);
-        let next = select_unpredictable(seen.is_new(), reached, seen);
-        *byte = (next.0 ^ self.other) as u8;
+        // In loops where `reached` is always the same, so is its byte.
+        let new_byte = (reached.0 ^ self.other) as u8;
+        *byte = select_unpredictable(seen.is_new(), new_byte, *byte);
         seen
     }
 
@@ -92,19 +92,23 @@ impl Tag {
 }
 
 /// A byte for each index.
-#[derive(Default)]
 pub(super) struct Visited {
-    bytes: Vec<u8>,
+    bytes: Box<[u8; INDICES]>,
     /// A multiple of [`EPOCH`] that fits in a byte, and never 0 in a search.
     epoch: u32,
 }
 
 impl Visited {
+    /// One that is ready for [`Visited::begin`].
+    pub(super) fn new() -> Visited {
+        Visited {
+            bytes: filled_box(0),
+            epoch: 0,
+        }
+    }
+
     /// Forgets all states.
     pub(super) fn begin(&mut self) {
-        if self.bytes.is_empty() {
-            self.bytes = vec![0; INDICES];
-        }
         self.epoch += EPOCH;
         if self.epoch > u32::from(u8::MAX) {
             self.bytes[..MAX_CELLS << HALF_BITS].fill(0);
@@ -114,7 +118,7 @@ impl Visited {
 
     /// The bytes themselves, for the loops that run over them.
     #[inline]
-    pub(super) fn bytes(&mut self) -> &mut [u8] {
+    pub(super) fn bytes(&mut self) -> &mut [u8; INDICES] {
         &mut self.bytes
     }
 
@@ -148,5 +152,15 @@ impl Visited {
             tell(direction);
             place = transitions.step(place, direction.opposite());
         }
+    }
+}
+
+/// An array that was never on the stack. The memory of zeros is taken page by
+/// page as it is written to.
+pub(super) fn filled_box<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
+    match vec![value; N].into_boxed_slice().try_into() {
+        Ok(array) => array,
+        // The vector is `N` long, so this is not reached.
+        Err(_) => Box::new([value; N]),
     }
 }
