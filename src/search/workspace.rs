@@ -3,6 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
+use super::best_first::BestFirst;
 use super::frontier::Frontier;
 use super::visited::Visited;
 use crate::puzzle::Direction;
@@ -16,6 +17,7 @@ use crate::puzzle::Direction;
 #[derive(Default)]
 pub struct Workspace {
     breadth_first: Option<Box<BreadthFirst>>,
+    best_first: Option<Box<BestFirst>>,
 }
 
 impl Workspace {
@@ -38,6 +40,13 @@ impl Workspace {
         });
         parts.visited.begin();
         parts
+    }
+
+    /// What the best-first methods write to, as it was left.
+    #[inline]
+    pub(super) fn best_first(&mut self) -> &mut BestFirst {
+        self.best_first
+            .get_or_insert_with(|| Box::new(BestFirst::new()))
     }
 }
 
