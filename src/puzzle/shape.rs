@@ -94,7 +94,7 @@ impl Shape {
     }
 
     /// Where the blank of a cell gets to that way, or `None` at the edge.
-    pub fn neighbour(self, cell: usize, direction: Direction) -> Option<usize> {
+    pub const fn neighbour(self, cell: usize, direction: Direction) -> Option<usize> {
         let columns = self.columns();
         let (row, column) = (cell / columns, cell % columns);
         match direction {
@@ -119,19 +119,19 @@ impl Shape {
 
     /// The number of rows.
     #[inline]
-    pub fn rows(self) -> usize {
-        usize::from(self.rows)
+    pub const fn rows(self) -> usize {
+        self.rows as usize
     }
 
     /// The number of columns.
     #[inline]
-    pub fn columns(self) -> usize {
-        usize::from(self.columns)
+    pub const fn columns(self) -> usize {
+        self.columns as usize
     }
 
     /// The number of cells, the blank's included: at most [`MAX_CELLS`].
     #[inline]
-    pub fn cells(self) -> usize {
+    pub const fn cells(self) -> usize {
         self.rows() * self.columns()
     }
 }

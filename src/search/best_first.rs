@@ -1,8 +1,59 @@
-//! Best-first search.
-use super::route::Route;
-use super::workspace::Workspace;
-use super::{Budget, Interrupted, SearchOptions, Solution};
+//! Best-first search: A*, weighted A* and greedy.
+//!
+//! A* orders states by `f = g + h` (P. E. Hart, N. J. Nilsson and B. Raphael,
+//! "A Formal Basis for the Heuristic Determination of Minimum Cost Paths",
+//! 1968), weighted A* by `f = g + w * h` (I. Pohl, 1970), greedy search by `h`
+//! alone (J. E. Doran and D. Michie, 1966). `g` is the number of moves so far.
+//!
+//! The heuristics are consistent, so no state is expanded twice: A* has found
+//! the shortest way to a state when it expands it, and weighted A* that does
+//! not look back still finds a way at most `w` times as long as the shortest
+//! (M. Likhachev, G. Gordon and S. Thrun, "ARA*", 2003).
+//!
+//! Of states that are equally good the latest is expanded first: it is a
+//! *stack* for each value of `f` where those are whole numbers or small
+//! fractions, and a heap where they are not. So a search always does the same.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "indices are states', or below lengths that are checked before"
+)]
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::heuristic;
+use super::index::Place;
+use super::meter::{Meter, Stop};
+use super::route::Route;
+use super::transitions::{HALF_BITS, INDICES, Packed, half_of, index_of, pack_root};
+use super::visited::filled_box;
+use super::workspace::Workspace;
+use super::{Budget, Detail, Interrupted, Outcome, SearchOptions, Solution, Weight};
+use crate::puzzle::{Direction, MAX_CELLS};
+
+/// The part of a [`Workspace`] that these methods use.
+pub(super) struct BestFirst {
+    nodes: Nodes,
+    stacks: Stacks,
+    heap: Heap,
+    /// The moves of a solution, the last one first.
+    path: Vec<Direction>,
+}
+
+impl BestFirst {
+    /// An empty one.
+    pub(super) fn new() -> BestFirst {
+        BestFirst {
+            nodes: Nodes::new(),
+            stacks: Stacks::default(),
+            heap: Heap::default(),
+            path: Vec::new(),
+        }
+    }
+}
+
+/// Solves a problem whose start is not its goal by A*, weighted or not.
 pub(super) fn a_star(
     workspace: &mut Workspace,
     route: &Route,
@@ -10,9 +61,20 @@ pub(super) fn a_star(
     budget: &Budget<'_>,
     moves: &mut String,
 ) -> Result<Solution, Interrupted> {
-    super::bidirectional::solve(workspace, route, options, budget, moves)
+    let order = order_of(options.weight);
+    let is_admissible = options.weight == Weight::ONE;
+    solve(
+        workspace,
+        route,
+        options,
+        order,
+        is_admissible,
+        budget,
+        moves,
+    )
 }
 
+/// Solves a problem whose start is not its goal, greedily.
 pub(super) fn greedy(
     workspace: &mut Workspace,
     route: &Route,
@@ -20,5 +82,286 @@ pub(super) fn greedy(
     budget: &Budget<'_>,
     moves: &mut String,
 ) -> Result<Solution, Interrupted> {
-    super::bidirectional::solve(workspace, route, options, budget, moves)
+    let order = Order::Whole { g: 0, h: 1 };
+    solve(workspace, route, options, order, false, budget, moves)
+}
+
+/// What states are ordered by, least first.
+#[derive(Clone, Copy)]
+enum Order {
+    /// So many times `g` and so many times `h`, less than [`STACKS`] in all.
+    Whole { g: u32, h: u32 },
+    /// `g` and so many times `h`.
+    Fractional(f64),
+}
+
+/// More than any whole `f`. A state in the queue has a parent whose `f` was at
+/// most `w` times the solution's length, at most 36, and is worse than it by
+/// at most `1 + w`.
+const STACKS: usize = 1 << 12;
+
+/// The order of weighted A*: the same, but for rounding, whichever it is.
+fn order_of(weight: Weight) -> Order {
+    const MOST: u32 = STACKS as u32 / 40;
+    for g in [1, 2, 4, 8, 16] {
+        for h in 1..=MOST {
+            if f64::from(h) == weight.get() * f64::from(g) {
+                return Order::Whole { g, h };
+            }
+        }
+    }
+    Order::Fractional(weight.get())
+}
+
+fn solve(
+    workspace: &mut Workspace,
+    route: &Route,
+    options: &SearchOptions,
+    order: Order,
+    is_admissible: bool,
+    budget: &Budget<'_>,
+    moves: &mut String,
+) -> Result<Solution, Interrupted> {
+    let BestFirst {
+        nodes,
+        stacks,
+        heap,
+        path,
+    } = workspace.best_first();
+    nodes.begin();
+    let estimates = heuristic::table(options.heuristic, route.transitions, route.goal.cell);
+    let mut meter = Meter::new(options, budget);
+    let found = match order {
+        Order::Whole { g, h } => {
+            let f = |depth: u32, estimate: u8| g * depth + h * u32::from(estimate);
+            search(route, estimates, nodes, stacks, f, &mut meter)
+        }
+        Order::Fractional(weight) => {
+            let f = |depth: u32, estimate: u8| f64::from(depth) + weight * f64::from(estimate);
+            search(route, estimates, nodes, heap, f, &mut meter)
+        }
+    };
+    let length = match found {
+        Ok(Some(length)) => length,
+        // Parity says that the ends are connected, so this is not reached.
+        Ok(None) => return Ok(meter.solution(Outcome::Unsolvable)),
+        Err(stop) => return meter.stopped(stop),
+    };
+    if options.detail == Detail::Moves {
+        nodes.walk_back(route, length, path);
+        moves.extend(path.iter().rev().map(|direction| direction.letter()));
+    }
+    let bound = u32::from(estimates[route.start.index()]);
+    Ok(meter.solution(Outcome::Solved {
+        length,
+        // Nothing is shorter than the estimate.
+        optimal: is_admissible || length == bound,
+    }))
+}
+
+/// Searches, and returns the number of moves that lead to the goal.
+#[inline]
+fn search<Q: Queue>(
+    route: &Route,
+    estimates: &[u8; INDICES],
+    nodes: &mut Nodes,
+    queue: &mut Q,
+    f: impl Fn(u32, u8) -> Q::F,
+    meter: &mut Meter<'_>,
+) -> Result<Option<u32>, Stop> {
+    let transitions = route.transitions;
+    let ranks = transitions.ranks();
+    let root = pack_root(route.start);
+    let goal = route.goal.index();
+    queue.clear();
+    queue.push(f(0, estimates[index_of(root)]), root);
+    nodes.reach(index_of(root), 0, Direction::Up);
+    let mut granted = 0;
+    let mut expanded = 0;
+    let mut generated = 0;
+    let found = loop {
+        let Some(state) = queue.pop() else {
+            break Ok(None);
+        };
+        let index = index_of(state);
+        // One that is closed was reached by a better way after it got here.
+        let Some(depth) = nodes.open_depth(index) else {
+            continue;
+        };
+        if index == goal {
+            break Ok(Some(depth));
+        }
+        if expanded == granted {
+            meter.spend(expanded, generated);
+            (expanded, generated) = (0, 0);
+            match meter.grant(usize::MAX) {
+                Ok(more) => granted = more,
+                Err(stop) => break Err(stop),
+            }
+        }
+        nodes.close(index);
+        let exits = transitions.exits(state);
+        expanded += 1;
+        generated += exits.len() as u64 + u64::from(state != root);
+        for exit in exits {
+            let next = ranks.follow(exit, half_of(state));
+            let next_index = index_of(next);
+            if nodes.reach(next_index, depth + 1, exit.reached.direction()) {
+                queue.push(f(depth + 1, estimates[next_index]), next);
+            }
+        }
+    };
+    meter.spend(expanded, generated);
+    found
+}
+
+/// What is known of each state: how it was reached, and whether it is closed.
+///
+/// From the top of a word: twelve bits of *age*, eighteen of depth plus one,
+/// two of the move. Ages count down from search to search, so a state that
+/// this one has not reached looks as if it had been reached by a very long
+/// way; depth plus one is 0 for a closed state, which no way is better than.
+struct Nodes {
+    words: Box<[u32; INDICES]>,
+    age: u32,
+}
+
+const MOVE_BITS: u32 = 2;
+const DEPTH_BITS: u32 = 18;
+const AGE: u32 = 1 << (MOVE_BITS + DEPTH_BITS);
+const NEVER: u32 = u32::MAX;
+
+impl Nodes {
+    fn new() -> Nodes {
+        Nodes {
+            words: filled_box(NEVER),
+            age: NEVER - (AGE - 1),
+        }
+    }
+
+    /// Forgets all states.
+    fn begin(&mut self) {
+        if self.age == 0 {
+            self.words[..MAX_CELLS << HALF_BITS].fill(NEVER);
+            self.age = NEVER - (AGE - 1);
+        }
+        self.age -= AGE;
+    }
+
+    /// Notes a way to a state, if it is better than those known, and tells
+    /// whether it is.
+    #[inline]
+    fn reach(&mut self, index: usize, depth: u32, direction: Direction) -> bool {
+        let word = &mut self.words[index];
+        let new = self.age | (depth + 1) << MOVE_BITS | direction as u32;
+        let is_better = new >> MOVE_BITS < *word >> MOVE_BITS;
+        if is_better {
+            *word = new;
+        }
+        is_better
+    }
+
+    /// The length of the best way known to a state that was reached and is not
+    /// closed.
+    #[inline]
+    fn open_depth(&self, index: usize) -> Option<u32> {
+        ((self.words[index] & (AGE - 1)) >> MOVE_BITS).checked_sub(1)
+    }
+
+    #[inline]
+    fn close(&mut self, index: usize) {
+        self.words[index] &= !(AGE - 1) | ((1 << MOVE_BITS) - 1);
+    }
+
+    /// The moves from the start to the goal, the last one first.
+    fn walk_back(&self, route: &Route, length: u32, path: &mut Vec<Direction>) {
+        path.clear();
+        let mut place: Place = route.goal;
+        for _ in 0..length {
+            let direction = Direction::ALL[self.words[place.index()] as usize & 3];
+            path.push(direction);
+            place = route.transitions.step(place, direction.opposite());
+        }
+    }
+}
+
+/// The states that are reached and not expanded, of which that with the least
+/// `f` is next, and of several the latest.
+trait Queue {
+    type F;
+    fn clear(&mut self);
+    fn push(&mut self, f: Self::F, state: Packed);
+    fn pop(&mut self) -> Option<Packed>;
+}
+
+/// A stack for each `f`. Their memory is kept from search to search.
+#[derive(Default)]
+struct Stacks {
+    stacks: Vec<Vec<Packed>>,
+    /// There is nothing in the stacks before this one ...
+    first: usize,
+    /// ... and from this one on.
+    end: usize,
+}
+
+impl Queue for Stacks {
+    type F = u32;
+
+    fn clear(&mut self) {
+        if self.stacks.is_empty() {
+            self.stacks.resize_with(STACKS, Vec::new);
+        }
+        self.stacks[..self.end].iter_mut().for_each(Vec::clear);
+        self.first = STACKS;
+        self.end = 0;
+    }
+
+    #[inline]
+    fn push(&mut self, f: u32, state: Packed) {
+        let f = f as usize & (STACKS - 1);
+        self.stacks[f].push(state);
+        self.first = self.first.min(f);
+        self.end = self.end.max(f + 1);
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<Packed> {
+        while self.first < self.end {
+            let state = self.stacks[self.first].pop();
+            if state.is_some() {
+                return state;
+            }
+            self.first += 1;
+        }
+        None
+    }
+}
+
+/// A heap, for an `f` that counts no stacks.
+#[derive(Default)]
+struct Heap {
+    /// The bits of an `f` that is not negative are in the order of its values;
+    /// then comes the number of states before.
+    states: BinaryHeap<(Reverse<u64>, u32, Packed)>,
+    count: u32,
+}
+
+impl Queue for Heap {
+    type F = f64;
+
+    fn clear(&mut self) {
+        self.states.clear();
+        self.count = 0;
+    }
+
+    #[inline]
+    fn push(&mut self, f: f64, state: Packed) {
+        self.states.push((Reverse(f.to_bits()), self.count, state));
+        self.count += 1;
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<Packed> {
+        self.states.pop().map(|(_, _, state)| state)
+    }
 }

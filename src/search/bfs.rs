@@ -25,11 +25,11 @@ pub(super) fn solve(
         from_start: frontier,
         path,
         ..
-    } = workspace.breadth_first(transitions.states());
-    frontier.begin(transitions.shape(), route.start);
-    visited.root(transitions.index(route.start), Side::Start);
+    } = workspace.breadth_first();
+    frontier.begin(route.start);
+    visited.root(route.start, Side::Start);
     // The goal is all there ever is of its side: to meet it is to be there.
-    visited.root(transitions.index(route.goal), Side::Goal);
+    visited.root(route.goal, Side::Goal);
     let tag = visited.tag(Side::Start);
     let mut meter = Meter::new(options, budget);
     let meeting = loop {
@@ -45,6 +45,7 @@ pub(super) fn solve(
     };
     let depth = frontier.depth();
     if options.detail == Detail::Moves {
+        path.clear();
         path.push(meeting.direction);
         visited.walk_back(transitions, meeting.from, depth, |direction| {
             path.push(direction);

@@ -27,13 +27,13 @@ pub(super) fn solve(
         from_start,
         from_goal,
         path,
-    } = workspace.breadth_first(transitions.states());
+    } = workspace.breadth_first();
     for (frontier, root, side) in [
         (&mut *from_start, route.start, Side::Start),
         (&mut *from_goal, route.goal, Side::Goal),
     ] {
-        frontier.begin(transitions.shape(), root);
-        visited.root(transitions.index(root), side);
+        frontier.begin(root);
+        visited.root(root, side);
     }
     let mut meter = Meter::new(options, budget);
     let (side, meeting) = loop {
@@ -59,6 +59,7 @@ pub(super) fn solve(
             Side::Goal => (meeting.to, meeting.direction.opposite(), meeting.from),
         };
         let depth = from_start.depth();
+        path.clear();
         visited.walk_back(transitions, start_end, depth, |move_to| path.push(move_to));
         moves.extend(path.iter().rev().map(|direction| direction.letter()));
         moves.push(direction.letter());

@@ -5,37 +5,32 @@
     reason = "indices are states' and masked places in lists"
 )]
 
+use super::eight::Eight;
 use super::index::Place;
 use super::meter::{Meter, Stop};
-use super::transitions::{Packed, Transitions, class_of, half_of, pack_root, unpack};
-use super::visited::{Tag, Visited};
+use super::transitions::{INDICES, Packed, Transitions, half_of, index_of, pack_root, unpack};
+use super::visited::{Tag, Visited, filled_box};
 use crate::puzzle::{Direction, Shape};
 
-/// Room in a list. No level of any board up to 3x3 has more than 24,968
-/// states; a power of two, so that a mask keeps every place in bounds.
-const ROOM: usize = 1 << 15;
+/// Room in a list: no board but 3x3, whose large levels [`Eight`] has, has
+/// more than 1,999 states in one.
+const ROOM: usize = 1 << 12;
 
-/// States of one class.
-struct List {
-    states: Box<[Packed]>,
-    length: usize,
-}
+/// The number of states from which on [`Eight`] is quicker: it is dear to
+/// begin with a list, and each level has twelve.
+const LARGE: usize = 16;
 
-impl List {
-    fn new() -> List {
-        List {
-            states: vec![0; ROOM].into_boxed_slice(),
-            length: 0,
-        }
-    }
-}
-
-/// One level of one side: the states in two of four lists, by
-/// [`class_of`]. The level after it goes into the other two.
+/// One level of one side.
 pub(super) struct Frontier {
-    lists: [List; 4],
-    /// The colour of the blank's cell: 0 or 1.
-    colour: usize,
+    /// The level, as long as it is small or the board is.
+    few: Box<[Packed; ROOM]>,
+    /// The number of states in `few`.
+    length: usize,
+    /// Where the next level goes to.
+    next: Box<[Packed; ROOM]>,
+    /// The level, once it is large.
+    many: Eight,
+    is_large: bool,
     depth: u32,
 }
 
@@ -55,27 +50,31 @@ impl Frontier {
     /// An empty one. This is where its memory is allocated.
     pub(super) fn new() -> Frontier {
         Frontier {
-            lists: [List::new(), List::new(), List::new(), List::new()],
-            colour: 0,
+            few: filled_box(0),
+            length: 0,
+            next: filled_box(0),
+            many: Eight::new(),
+            is_large: false,
             depth: 0,
         }
     }
 
     /// Makes it one state.
-    pub(super) fn begin(&mut self, shape: Shape, root: Place) {
-        self.lists.iter_mut().for_each(|list| list.length = 0);
-        let class = usize::from(class_of(shape, root.cell, None)) & 2;
-        self.colour = class / 2;
-        self.lists[class].states[0] = pack_root(root);
-        self.lists[class].length = 1;
+    pub(super) fn begin(&mut self, root: Place) {
+        self.few[0] = pack_root(root);
+        self.length = 1;
+        self.is_large = false;
         self.depth = 0;
     }
 
     /// The number of states.
     #[inline]
     pub(super) fn length(&self) -> usize {
-        let first = self.colour * 2;
-        self.lists[first].length + self.lists[first + 1].length
+        if self.is_large {
+            self.many.length()
+        } else {
+            self.length
+        }
     }
 
     /// The number of levels before this one.
@@ -95,81 +94,70 @@ impl Frontier {
         tag: Tag,
         meter: &mut Meter<'_>,
     ) -> Result<Option<Meeting>, Stop> {
-        let (even, odd) = self.lists.split_at_mut(2);
-        let (level, next) = if self.colour == 0 {
-            (even, odd)
-        } else {
-            (odd, even)
-        };
-        next.iter_mut().for_each(|list| list.length = 0);
-        for list in level {
-            let states = &list.states[..list.length];
-            let mut done = 0;
-            while done < states.len() {
-                let granted = meter.grant(states.len() - done)?;
-                let chunk = &states[done..done + granted];
-                let met = expand_any(chunk, transitions, visited.bytes(), tag, next, meter);
-                if let Some(state) = met {
-                    return Ok(meeting(state, transitions, visited.bytes(), tag));
-                }
-                done += granted;
-            }
+        let ranks = transitions.ranks();
+        let visited = visited.bytes();
+        if !self.is_large && self.length >= LARGE && transitions.shape() == Shape::EIGHT {
+            self.many.begin(&self.few[..self.length]);
+            self.is_large = true;
         }
-        self.colour ^= 1;
-        self.depth += 1;
+        let met = if self.is_large {
+            self.many.expand(ranks, visited, tag, meter)?
+        } else {
+            self.expand_few(transitions, visited, tag, meter)?
+        };
+        let meeting = met.and_then(|state| {
+            transitions.exits(state).iter().find_map(|exit| {
+                let next = ranks.follow(exit, half_of(state));
+                let seen = tag.read(visited[index_of(next)]);
+                seen.is_met().then(|| Meeting {
+                    from: unpack(state),
+                    direction: exit.reached.direction(),
+                    to: unpack(next),
+                })
+            })
+        });
+        self.depth += u32::from(meeting.is_none());
+        Ok(meeting)
+    }
+
+    /// Expands a level of any shape, up to the first state that meets the
+    /// other side.
+    fn expand_few(
+        &mut self,
+        transitions: &Transitions,
+        visited: &mut [u8; INDICES],
+        tag: Tag,
+        meter: &mut Meter<'_>,
+    ) -> Result<Option<Packed>, Stop> {
+        let ranks = transitions.ranks();
+        let next = &mut self.next;
+        let mut end = 0;
+        // The one state of the first level has no way back.
+        let back = u64::from(self.depth > 0);
+        let mut rest = &self.few[..self.length];
+        while !rest.is_empty() {
+            let (chunk, others) = rest.split_at(meter.grant(rest.len())?);
+            rest = others;
+            let mut onward = 0;
+            for (position, &state) in chunk.iter().enumerate() {
+                let exits = transitions.exits(state);
+                onward += exits.len() as u64;
+                for exit in exits {
+                    let successor = ranks.follow(exit, half_of(state));
+                    let seen = tag.mark(&mut visited[index_of(successor)], exit.reached);
+                    if seen.is_met() {
+                        let expanded = position + 1;
+                        meter.spend(expanded, onward + back * expanded as u64);
+                        return Ok(Some(state));
+                    }
+                    next[end] = successor;
+                    end += usize::from(seen.is_new());
+                }
+            }
+            meter.spend(chunk.len(), onward + back * chunk.len() as u64);
+        }
+        self.length = end;
+        std::mem::swap(&mut self.few, &mut self.next);
         Ok(None)
     }
-}
-
-/// Expands states of any shape and class, up to the first that meets the other
-/// side.
-fn expand_any(
-    states: &[Packed],
-    transitions: &Transitions,
-    visited: &mut [u8],
-    tag: Tag,
-    next: &mut [List],
-    meter: &mut Meter<'_>,
-) -> Option<Packed> {
-    let mut generated = 0;
-    for (position, &state) in states.iter().enumerate() {
-        generated += transitions.degree(state);
-        let mut met = false;
-        for exit in transitions.exits(state) {
-            let half = transitions.follow(exit, half_of(state));
-            let byte = &mut visited[(exit.offset + half) as usize];
-            let seen = tag.read(*byte);
-            if seen.is_new() {
-                *byte = tag.mark(exit.direction);
-                let list = &mut next[usize::from(exit.class & 1)];
-                list.states[list.length & (ROOM - 1)] = exit.code | half;
-                list.length += 1;
-            }
-            met |= seen.is_met();
-        }
-        if met {
-            meter.spend(position + 1, generated);
-            return Some(state);
-        }
-    }
-    meter.spend(states.len(), generated);
-    None
-}
-
-/// The first move from this state that meets the other side.
-#[cold]
-fn meeting(state: Packed, transitions: &Transitions, visited: &[u8], tag: Tag) -> Option<Meeting> {
-    let from = unpack(state);
-    transitions.exits(state).iter().find_map(|exit| {
-        let half = transitions.follow(exit, from.half);
-        let seen = tag.read(visited[(exit.offset + half) as usize]);
-        seen.is_met().then(|| {
-            let direction = Direction::ALL[usize::from(exit.direction)];
-            Meeting {
-                from,
-                direction,
-                to: transitions.step(from, direction),
-            }
-        })
-    })
 }

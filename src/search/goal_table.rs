@@ -65,7 +65,7 @@ pub(super) fn solve(problem: &Problem, detail: Detail, moves: &mut String) -> So
     };
     let shape = problem.shape();
     let transitions = Transitions::of(shape, goal.blank());
-    let index = transitions.index(start);
+    let index = dense(transitions, start);
     let length = match Table::of(shape, goal.blank()) {
         Table::Narrow(words) => write(u128::from(words[index]), detail, moves),
         Table::Wide(words) => write(words[index], detail, moves),
@@ -90,28 +90,35 @@ fn write(word: u128, detail: Detail, moves: &mut String) -> u32 {
     length
 }
 
+/// The index of a state, without gaps.
+#[inline]
+fn dense(transitions: &Transitions, place: Place) -> usize {
+    place.cell * transitions.arrangements as usize + place.half as usize
+}
+
 fn build<Word>(transitions: &Transitions, goal_blank: usize) -> Box<[Word]>
 where
     Word: Copy + Default + Eq + From<u8> + Shl<u32, Output = Word> + BitOr<Output = Word>,
 {
     let nothing = Word::default();
-    let root: Place = Transitions::root(goal_blank);
+    let root: Place = Place::of_goal(goal_blank);
     let mut words = vec![nothing; transitions.states()];
     let mut queue: Vec<Packed> = Vec::with_capacity(transitions.states());
-    words[transitions.index(root)] = Word::from(1);
+    words[dense(transitions, root)] = Word::from(1);
     queue.push(pack_root(root));
+    let ranks = transitions.ranks();
     let mut head = 0;
     while let Some(&state) = queue.get(head) {
         head += 1;
-        let word = words[transitions.index(unpack(state))];
+        let word = words[dense(transitions, unpack(state))];
         for exit in transitions.exits(state) {
-            let half = transitions.follow(exit, half_of(state));
-            let place = &mut words[(exit.offset + half) as usize];
+            let next = ranks.follow(exit, half_of(state));
+            let place = &mut words[dense(transitions, unpack(next))];
             if *place == nothing {
                 // What led here from the goal, taken back, leads there.
-                let back = Direction::ALL[usize::from(exit.direction)].opposite();
+                let back = exit.reached.direction().opposite();
                 *place = word << 2 | Word::from(back as u8);
-                queue.push(exit.code | half);
+                queue.push(next);
             }
         }
     }

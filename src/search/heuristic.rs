@@ -12,8 +12,9 @@
 use std::sync::OnceLock;
 
 use super::Heuristic;
-use super::index::phase;
-use super::transitions::Transitions;
+use super::index::{Place, phase};
+use super::transitions::{INDICES, Transitions};
+use super::visited::filled_box;
 use crate::puzzle::{MAX_CELLS, Problem, Shape, cantor};
 
 /// The estimate of the moves from a problem's start to its goal: never more
@@ -106,19 +107,19 @@ pub(super) fn table(
     heuristic: Heuristic,
     transitions: &Transitions,
     goal_blank: usize,
-) -> &'static [u8] {
-    static ALL: [[[OnceLock<Box<[u8]>>; 3]; MAX_CELLS]; Shape::SLOTS] =
+) -> &'static [u8; INDICES] {
+    static ALL: [[[OnceLock<Box<[u8; INDICES]>>; 3]; MAX_CELLS]; Shape::SLOTS] =
         [const { [const { [const { OnceLock::new() }; 3] }; MAX_CELLS] }; Shape::SLOTS];
     ALL[transitions.shape().slot()][goal_blank][heuristic as usize]
         .get_or_init(|| build(heuristic, transitions, goal_blank))
 }
 
-fn build(heuristic: Heuristic, transitions: &Transitions, goal_blank: usize) -> Box<[u8]> {
+fn build(heuristic: Heuristic, transitions: &Transitions, goal_blank: usize) -> Box<[u8; INDICES]> {
     let shape = transitions.shape();
     let items = shape.cells() - 1;
     // The goal cell of each item of an arrangement, the blank left out.
     let target = |item: u8| usize::from(item) + usize::from(usize::from(item) >= goal_blank);
-    let mut values = vec![0; transitions.states()];
+    let mut values: Box<[u8; INDICES]> = filled_box(0);
     // Both arrangements with the same half of a rank, by their parity.
     let mut pair = [[0_u8; MAX_CELLS]; 2];
     for half in 0..transitions.arrangements {
@@ -138,12 +139,12 @@ fn build(heuristic: Heuristic, transitions: &Transitions, goal_blank: usize) -> 
             for (place, &item) in targets[cell + 1..].iter_mut().zip(after) {
                 *place = Some(target(item));
             }
-            let index = cell * transitions.arrangements as usize + half as usize;
+            let index = Place { cell, half }.index();
             // No estimate of a board up to 3x3 comes near 255.
             values[index] = u8::try_from(value(heuristic, shape, &targets)).unwrap_or(u8::MAX);
         }
     }
-    values.into_boxed_slice()
+    values
 }
 
 /// The parity of an arrangement: 0 or 1.

@@ -88,6 +88,15 @@ pub(super) struct Place {
     pub(super) half: u32,
 }
 
+impl Place {
+    /// The tiles in the goal's order and the blank in this cell: where the
+    /// goal is.
+    #[inline]
+    pub(super) fn of_goal(cell: usize) -> Place {
+        Place { cell, half: 0 }
+    }
+}
+
 /// New names for the tiles, by which a goal's arrangement is the identity.
 pub(super) struct Labels {
     shape: Shape,

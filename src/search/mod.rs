@@ -7,6 +7,7 @@ mod best_first;
 mod bfs;
 mod bidirectional;
 mod budget;
+mod eight;
 mod frontier;
 pub mod goal_table;
 mod heuristic;

@@ -20,7 +20,7 @@ impl Route {
         Some(Route {
             transitions: Transitions::of(problem.shape(), goal.blank()),
             start,
-            goal: Transitions::root(goal.blank()),
+            goal: Place::of_goal(goal.blank()),
         })
     }
 }

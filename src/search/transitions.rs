@@ -3,7 +3,7 @@
 //! A move along a row leaves the arrangement as it is. A move between rows
 //! takes one tile past `columns - 1` others, which changes as many digits of
 //! the Cantor rank and no others: one table of ranks for each of these moves,
-//! 484 KB in all for 3x3, built at first use.
+//! half a megabyte in all for 3x3, built at first use.
 
 #![expect(
     clippy::indexing_slicing,
@@ -17,18 +17,29 @@
 use std::sync::OnceLock;
 
 use super::index::{Place, phase};
+use super::visited::{Seen, filled_box};
 use crate::puzzle::{Direction, MAX_CELLS, Shape, cantor};
 
-/// A state in a list or queue: half the rank in the low 16 bits, above it a
-/// *code*: the blank's cell and the move that brought it there, or
-/// [`ROOT`] and the cell.
+/// A state in a list or queue: half the rank in the lowest bits, then the
+/// blank's cell, then the move that brought it there. The first two are the
+/// state's *index*: indices have gaps, so that a mask is all it takes to get
+/// one, and to keep it within an array of [`INDICES`].
 pub(super) type Packed = u32;
 
-/// Codes of states that no move led to start here.
-pub(super) const ROOT: usize = 4 * MAX_CELLS;
+/// Bits of half a rank: below 20,160 for 3x3.
+pub(super) const HALF_BITS: u32 = 15;
 
-/// A power of two, so that a mask keeps any code in bounds.
-pub(super) const CODES: usize = 64;
+/// Bits of an index: a cell and half a rank.
+const INDEX_BITS: u32 = HALF_BITS + 4;
+
+/// More than any index.
+pub(super) const INDICES: usize = 1 << INDEX_BITS;
+
+/// The move of a state that no move led to: one more than the others.
+const NO_MOVE: u32 = Direction::ALL.len() as u32;
+
+/// More than any *code*: a cell and the move that led there.
+const CODES: usize = 1 << 7;
 
 /// How a move takes a state to its successor.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,14 +47,10 @@ pub(super) const CODES: usize = 64;
 pub(super) struct Exit {
     /// Where its table of ranks starts in [`Transitions::ranks`].
     pub(super) table: u32,
-    /// The index of the first state with the blank in the new cell.
-    pub(super) offset: u32,
-    /// The code of the successor, where [`Packed`] has it.
-    pub(super) code: u32,
-    /// The move: its place in [`Direction::ALL`].
-    pub(super) direction: u8,
-    /// The list of [`super::frontier`] that the successor belongs to.
-    pub(super) class: u8,
+    /// The successor, less its half rank.
+    pub(super) code: Packed,
+    /// What is to be noted at the successor's index.
+    pub(super) reached: Seen,
 }
 
 /// The moves of one shape. For an even number of columns the parity of an
@@ -53,9 +60,10 @@ pub(super) struct Transitions {
     shape: Shape,
     /// States with the blank in one cell.
     pub(super) arrangements: u32,
-    /// For each table, the new half of a rank at the place of the old one. The
-    /// first table changes nothing: moves along a row share it.
-    pub(super) ranks: Vec<u16>,
+    /// The tables: the new half of a rank at the place of the old one. The
+    /// first one changes nothing: moves along a row share it. For 3x3 there
+    /// are thirteen, and [`INDICES`] leave room for sixteen.
+    ranks: Box<[u16; INDICES]>,
     /// For each code the moves on, without the one back.
     exits: [[Exit; 4]; CODES],
     /// How many of them there are.
@@ -78,45 +86,41 @@ impl Transitions {
     fn build(shape: Shape, goal_phase: u32) -> Transitions {
         let cells = shape.cells();
         let arrangements = cantor::factorial(cells - 1) / 2;
-        let mut ranks: Vec<u16> = (0..arrangements as u16).collect();
+        let mut ranks = filled_box(0);
+        for (half, rank) in ranks.iter_mut().enumerate().take(arrangements as usize) {
+            *rank = half as u16;
+        }
         let mut steps = [[Exit::default(); 4]; MAX_CELLS];
         for cell in 0..cells {
-            for direction in [Direction::Left, Direction::Right] {
+            for direction in Direction::ALL {
                 if let Some(next) = shape.neighbour(cell, direction) {
-                    steps[cell][direction as usize] =
-                        exit(shape, arrangements, cell, next, direction, 0);
+                    steps[cell][direction as usize] = exit(shape, cell, next, direction);
                 }
             }
             if let Some(below) = shape.neighbour(cell, Direction::Down) {
-                let down_table = ranks.len();
-                let up_table = down_table + arrangements as usize;
-                ranks.resize(up_table + arrangements as usize, 0);
+                let down_table = exit(shape, cell, below, Direction::Down).table;
+                let up_table = exit(shape, below, cell, Direction::Up).table;
                 let parity = phase(shape, cell) ^ goal_phase;
                 for half in 0..arrangements {
                     let next = half_below(shape, cell, half, parity);
-                    ranks[down_table + half as usize] = next as u16;
-                    ranks[up_table + next as usize] = half as u16;
+                    ranks[(down_table | half) as usize] = next as u16;
+                    ranks[(up_table | next) as usize] = half as u16;
                 }
-                let (down, up) = (Direction::Down, Direction::Up);
-                steps[cell][down as usize] =
-                    exit(shape, arrangements, cell, below, down, down_table);
-                steps[below][up as usize] = exit(shape, arrangements, below, cell, up, up_table);
             }
         }
         let mut exits = [[Exit::default(); 4]; CODES];
         let mut counts = [0; CODES];
         for cell in 0..cells {
-            let codes = Direction::ALL
-                .into_iter()
-                .map(|direction| (cell * 4 + direction as usize, Some(direction.opposite())));
-            for (code, back) in codes.chain([(ROOT + cell, None)]) {
-                let mut onward: Vec<Exit> = Direction::ALL
+            let moves =
+                Direction::ALL.map(|direction| (direction as u32, Some(direction.opposite())));
+            for (arrival, back) in moves.into_iter().chain([(NO_MOVE, None)]) {
+                let code = code_of(pack(cell, arrival, 0));
+                let onward: Vec<Exit> = Direction::ALL
                     .into_iter()
                     .filter(|direction| Some(*direction) != back)
                     .filter(|direction| shape.neighbour(cell, *direction).is_some())
                     .map(|direction| steps[cell][direction as usize])
                     .collect();
-                onward.sort_by_key(|exit| exit.class);
                 counts[code] = onward.len() as u8;
                 exits[code][..onward.len()].copy_from_slice(&onward);
             }
@@ -137,113 +141,111 @@ impl Transitions {
     }
 
     /// The number of states that reach a goal.
-    #[inline]
     pub(super) fn states(&self) -> usize {
         self.arrangements as usize * self.shape.cells()
-    }
-
-    /// The place with the tiles in the goal's order and the blank in this cell.
-    #[inline]
-    pub(super) fn root(cell: usize) -> Place {
-        Place { cell, half: 0 }
-    }
-
-    /// The index of a state.
-    #[inline]
-    pub(super) fn index(&self, place: Place) -> usize {
-        place.cell * self.arrangements as usize + place.half as usize
-    }
-
-    /// The moves on from states with this code, without the way back, and as
-    /// an array of which that many count.
-    #[inline]
-    pub(super) fn onward(&self, code: usize) -> &[Exit; 4] {
-        &self.exits[code & (CODES - 1)]
     }
 
     /// The moves on from a state, without the way back.
     #[inline]
     pub(super) fn exits(&self, state: Packed) -> &[Exit] {
         let code = code_of(state);
-        &self.exits[code][..usize::from(self.counts[code])]
+        // No count is above four: that is said here so that it is not checked.
+        &self.exits[code][..usize::from(self.counts[code] & 7).min(4)]
     }
 
-    /// The number of legal moves from a state, the way back included.
+    /// The tables of ranks, in an array in which any masked index is good.
     #[inline]
-    pub(super) fn degree(&self, state: Packed) -> u64 {
-        let code = code_of(state);
-        u64::from(self.counts[code]) + u64::from(code < ROOT)
-    }
-
-    /// The rank that a move leads to.
-    #[inline]
-    pub(super) fn follow(&self, exit: &Exit, half: u32) -> u32 {
-        u32::from(self.ranks[exit.table as usize + half as usize])
+    pub(super) fn ranks(&self) -> Ranks<'_> {
+        Ranks(&self.ranks)
     }
 
     /// The place that a legal move leads to.
     #[inline]
     pub(super) fn step(&self, place: Place, direction: Direction) -> Place {
         let exit = &self.steps[place.cell][direction as usize];
-        Place {
-            cell: exit.code as usize >> 18,
-            half: self.follow(exit, place.half),
-        }
+        unpack(self.ranks().follow(exit, place.half))
     }
+}
+
+/// The tables of ranks of a shape.
+#[derive(Clone, Copy)]
+pub(super) struct Ranks<'a>(pub(super) &'a [u16; INDICES]);
+
+impl Ranks<'_> {
+    /// The successor of a state with this half rank.
+    #[inline]
+    pub(super) fn follow(self, exit: &Exit, half: u32) -> Packed {
+        let place = (exit.table | half) as usize & (INDICES - 1);
+        exit.code | Packed::from(self.0[place])
+    }
+}
+
+#[inline]
+pub(super) const fn pack(cell: usize, arrival: u32, half: u32) -> Packed {
+    arrival << INDEX_BITS | (cell as u32) << HALF_BITS | half
 }
 
 /// A state that no move led to.
 #[inline]
 pub(super) fn pack_root(place: Place) -> Packed {
-    ((ROOT + place.cell) << 16) as u32 | place.half
+    pack(place.cell, NO_MOVE, place.half)
 }
 
 /// The place of a state.
 #[inline]
 pub(super) fn unpack(state: Packed) -> Place {
-    let code = code_of(state);
     Place {
-        cell: if code < ROOT { code / 4 } else { code - ROOT },
+        cell: index_of(state) >> HALF_BITS,
         half: half_of(state),
     }
 }
 
-/// The code of a state.
+impl Place {
+    /// The index of the state.
+    #[inline]
+    pub(super) fn index(self) -> usize {
+        index_of(pack(self.cell, 0, self.half))
+    }
+}
+
+/// The index of a state: below [`INDICES`].
 #[inline]
-pub(super) fn code_of(state: Packed) -> usize {
-    (state >> 16) as usize & (CODES - 1)
+pub(super) fn index_of(state: Packed) -> usize {
+    state as usize & (INDICES - 1)
 }
 
 /// Half the rank of a state.
 #[inline]
 pub(super) fn half_of(state: Packed) -> u32 {
-    state & 0xffff
+    state & ((1 << HALF_BITS) - 1)
 }
 
-/// The class of states with the blank in a cell: its colour on a checkerboard,
-/// which every move changes, times two. On 3x3 the last bit tells the states
-/// of a colour apart by the number of moves on.
-pub(super) fn class_of(shape: Shape, cell: usize, from: Option<usize>) -> u8 {
-    let colour = ((cell / shape.columns() + cell % shape.columns()) % 2) as u8;
-    let centre = 4;
-    let last = shape == Shape::EIGHT && (cell == centre || from == Some(centre));
-    colour * 2 + u8::from(last)
+/// The move that led to a state, of one that is no root.
+#[inline]
+pub(super) fn arrival_of(state: Packed) -> Direction {
+    Direction::ALL[(state >> INDEX_BITS) as usize & 3]
 }
 
-fn exit(
-    shape: Shape,
-    arrangements: u32,
-    from: usize,
-    to: usize,
-    direction: Direction,
-    table: usize,
-) -> Exit {
+/// The table of the ranks that a legal move leads to: 0 along a row, else two
+/// for each cell with another below.
+pub(super) const fn table_of(cell: usize, columns: usize, direction: Direction) -> usize {
+    match direction {
+        Direction::Left | Direction::Right => 0,
+        Direction::Down => 1 + 2 * cell,
+        Direction::Up => 2 + 2 * (cell - columns),
+    }
+}
+
+#[inline]
+fn code_of(state: Packed) -> usize {
+    (state >> HALF_BITS) as usize & (CODES - 1)
+}
+
+fn exit(shape: Shape, from: usize, to: usize, direction: Direction) -> Exit {
     Exit {
-        table: table as u32,
-        offset: to as u32 * arrangements,
-        code: ((to * 4 + direction as usize) << 16) as u32,
-        direction: direction as u8,
-        class: class_of(shape, to, Some(from)),
+        table: (table_of(from, shape.columns(), direction) << HALF_BITS) as u32,
+        code: pack(to, direction as u32, 0),
+        reached: Seen::by(direction),
     }
 }
 
@@ -306,7 +308,8 @@ mod tests {
                     let problem = Problem::new(board, goal).unwrap();
                     assert_eq!(place.is_some(), problem.is_solvable(), "{board}");
                     let Some(place) = place else { continue };
-                    let index = transitions.index(place);
+                    let index =
+                        place.cell * transitions.arrangements as usize + place.half as usize;
                     assert!(!seen[index]);
                     seen[index] = true;
                     for direction in Direction::ALL {

@@ -8,12 +8,18 @@
 
 #![expect(
     clippy::indexing_slicing,
-    reason = "indices are those of states, for as many of which `begin` makes room"
+    reason = "indices are those of states, for all of which `begin` makes room"
+)]
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "epoch, side and move fill a byte"
 )]
 
+use std::hint::select_unpredictable;
+
 use super::index::Place;
-use super::transitions::Transitions;
-use crate::puzzle::Direction;
+use super::transitions::{HALF_BITS, INDICES, Transitions};
+use crate::puzzle::{Direction, MAX_CELLS};
 
 /// The end from which a state was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +30,28 @@ pub(super) enum Side {
     Goal = 4,
 }
 
-const EPOCH: u8 = 8;
+const SIDE: u32 = 4;
+const EPOCH: u32 = 8;
 
-/// A byte, as seen from a side of the running search.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Seen(u8);
+/// A byte, as seen from a side of the running search: below 4 where the other
+/// side has reached the state, then four values for this side, and the rest
+/// for nobody.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen(u32);
 
 impl Seen {
+    /// Reached by this side, by that move.
+    #[inline]
+    pub(super) const fn by(direction: Direction) -> Seen {
+        Seen(SIDE | direction as u32)
+    }
+
+    /// The move by which a side has reached the state.
+    #[inline]
+    pub(super) fn direction(self) -> Direction {
+        Direction::ALL[self.0 as usize & 3]
+    }
+
     /// Neither side has reached the state.
     #[inline]
     pub(super) fn is_new(self) -> bool {
@@ -40,71 +61,80 @@ impl Seen {
     /// The other side has reached the state.
     #[inline]
     pub(super) fn is_met(self) -> bool {
-        self.0.wrapping_sub(4) < 4
+        self.0 < SIDE
     }
 }
 
-/// The byte that stands for a side of the running search, the move being 0.
+/// What stands for a side of the running search in the bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tag(u8);
+pub(super) struct Tag {
+    /// The byte of a state that the other side reached by move 0.
+    other: u32,
+}
 
 impl Tag {
-    /// What a byte of the array means to this side.
+    /// Marks a state as reached, if neither side has reached it before, and
+    /// tells what was known. There is no branch in it.
     #[inline]
-    pub(super) fn read(self, byte: u8) -> Seen {
-        Seen(byte ^ self.0)
+    pub(super) fn mark(self, byte: &mut u8, reached: Seen) -> Seen {
+        let seen = self.read(*byte);
+        // In loops where `reached` is always the same, so is its byte.
+        let new_byte = (reached.0 ^ self.other) as u8;
+        *byte = select_unpredictable(seen.is_new(), new_byte, *byte);
+        seen
     }
 
-    /// The byte of a state to which this move led.
+    /// What is known of a state.
     #[inline]
-    pub(super) fn mark(self, direction: u8) -> u8 {
-        self.0 | direction
+    pub(super) fn read(self, byte: u8) -> Seen {
+        Seen(u32::from(byte) ^ self.other)
     }
 }
 
-/// A byte for each state.
-#[derive(Default)]
+/// A byte for each index.
 pub(super) struct Visited {
-    bytes: Vec<u8>,
-    /// A multiple of [`EPOCH`], never 0 in a search.
-    epoch: u8,
+    bytes: Box<[u8; INDICES]>,
+    /// A multiple of [`EPOCH`] that fits in a byte, and never 0 in a search.
+    epoch: u32,
 }
 
 impl Visited {
-    /// Forgets all states, and has room for so many.
-    pub(super) fn begin(&mut self, states: usize) {
-        if self.bytes.len() < states {
-            self.bytes = vec![0; states];
+    /// One that is ready for [`Visited::begin`].
+    pub(super) fn new() -> Visited {
+        Visited {
+            bytes: filled_box(0),
+            epoch: 0,
         }
-        self.epoch = self.epoch.wrapping_add(EPOCH);
-        if self.epoch == 0 {
-            self.bytes.fill(0);
+    }
+
+    /// Forgets all states.
+    pub(super) fn begin(&mut self) {
+        self.epoch += EPOCH;
+        if self.epoch > u32::from(u8::MAX) {
+            self.bytes[..MAX_CELLS << HALF_BITS].fill(0);
             self.epoch = EPOCH;
         }
     }
 
     /// The bytes themselves, for the loops that run over them.
     #[inline]
-    pub(super) fn bytes(&mut self) -> &mut [u8] {
+    pub(super) fn bytes(&mut self) -> &mut [u8; INDICES] {
         &mut self.bytes
     }
 
     /// The tag of a side in this search.
     #[inline]
     pub(super) fn tag(&self, side: Side) -> Tag {
-        Tag(self.epoch | side as u8)
+        Tag {
+            other: self.epoch | (side as u32 ^ SIDE),
+        }
     }
 
     /// Marks the state a side begins with.
     #[inline]
-    pub(super) fn root(&mut self, index: usize, side: Side) {
-        self.bytes[index] = self.tag(side).mark(0);
-    }
-
-    /// The move that led to a state of this search.
-    #[inline]
-    fn direction(&self, index: usize) -> Direction {
-        Direction::ALL[usize::from(self.bytes[index] & 3)]
+    pub(super) fn root(&mut self, root: Place, side: Side) {
+        let reached = Seen::by(Direction::Up);
+        self.tag(side).mark(&mut self.bytes[root.index()], reached);
     }
 
     /// Goes from a state back to where its side began, `depth` moves away, and
@@ -118,9 +148,19 @@ impl Visited {
     ) {
         let mut place = from;
         for _ in 0..depth {
-            let direction = self.direction(transitions.index(place));
+            let direction = Seen(u32::from(self.bytes[place.index()])).direction();
             tell(direction);
             place = transitions.step(place, direction.opposite());
         }
+    }
+}
+
+/// An array that was never on the stack. The memory of zeros is taken page by
+/// page as it is written to.
+pub(super) fn filled_box<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
+    match vec![value; N].into_boxed_slice().try_into() {
+        Ok(array) => array,
+        // The vector is `N` long, so this is not reached.
+        Err(_) => Box::new([value; N]),
     }
 }

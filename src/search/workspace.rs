@@ -3,6 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
+use super::best_first::BestFirst;
 use super::frontier::Frontier;
 use super::visited::Visited;
 use crate::puzzle::Direction;
@@ -15,9 +16,8 @@ use crate::puzzle::Direction;
 /// the last was broken off.
 #[derive(Default)]
 pub struct Workspace {
-    pub(super) visited: Visited,
-    frontiers: Option<Box<[Frontier; 2]>>,
-    pub(super) path: Vec<Direction>,
+    breadth_first: Option<Box<BreadthFirst>>,
+    best_first: Option<Box<BestFirst>>,
 }
 
 impl Workspace {
@@ -26,31 +26,37 @@ impl Workspace {
         Workspace::default()
     }
 
-    /// The parts of the breadth-first methods: no state visited, the
-    /// frontiers as they were left.
+    /// What the breadth-first methods write to: no state is visited, and the
+    /// rest is as it was left.
     #[inline]
-    pub(super) fn breadth_first(&mut self, states: usize) -> BreadthFirst<'_> {
-        self.visited.begin(states);
-        let [from_start, from_goal] = &mut **self
-            .frontiers
-            .get_or_insert_with(|| Box::new([Frontier::new(), Frontier::new()]));
-        self.path.clear();
-        BreadthFirst {
-            visited: &mut self.visited,
-            from_start,
-            from_goal,
-            path: &mut self.path,
-        }
+    pub(super) fn breadth_first(&mut self) -> &mut BreadthFirst {
+        let parts = self.breadth_first.get_or_insert_with(|| {
+            Box::new(BreadthFirst {
+                visited: Visited::new(),
+                from_start: Frontier::new(),
+                from_goal: Frontier::new(),
+                path: Vec::new(),
+            })
+        });
+        parts.visited.begin();
+        parts
+    }
+
+    /// What the best-first methods write to, as it was left.
+    #[inline]
+    pub(super) fn best_first(&mut self) -> &mut BestFirst {
+        self.best_first
+            .get_or_insert_with(|| Box::new(BestFirst::new()))
     }
 }
 
-/// The parts of a [`Workspace`] that breadth-first search uses.
-pub(super) struct BreadthFirst<'a> {
-    pub(super) visited: &'a mut Visited,
-    pub(super) from_start: &'a mut Frontier,
-    pub(super) from_goal: &'a mut Frontier,
-    /// Empty.
-    pub(super) path: &'a mut Vec<Direction>,
+/// The part of a [`Workspace`] that breadth-first search uses.
+pub(super) struct BreadthFirst {
+    pub(super) visited: Visited,
+    pub(super) from_start: Frontier,
+    pub(super) from_goal: Frontier,
+    /// The moves of a solution, the last one first.
+    pub(super) path: Vec<Direction>,
 }
 
 /// The most workspaces that a pool keeps while nobody uses them.
