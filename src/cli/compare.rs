@@ -16,6 +16,10 @@ use crate::search::{
     self, Budget, Heuristic, Method, Outcome, SearchOptions, Solution, Weight, Workspace,
 };
 
+/// How many boards one method solves before the next takes its turn: bounds
+/// what is held of an endless input.
+const ROUND: usize = 1_000;
+
 /// Arguments of `loyd compare`.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
@@ -103,7 +107,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, optimal_length: u32, found: &Solution, time: Duration) {
+    fn add(&mut self, optimal_length: u32, found: &Solution) {
         let Outcome::Solved { length, .. } = found.outcome else {
             return;
         };
@@ -112,7 +116,6 @@ impl Sums {
         self.length += u64::from(length);
         self.expanded += found.expanded;
         self.generated += found.generated;
-        self.time += time;
         let (boards, expanded) = self.by_length.entry(optimal_length).or_default();
         *boards += 1;
         *expanded += found.expanded;
@@ -144,6 +147,7 @@ pub(super) fn run(args: Args) -> Exit {
     if let Err(error) = read {
         return Exit::Lost.because(format!("cannot read the boards: {error}"));
     }
+    comparison.solve_round();
     match comparison.write(&mut BufWriter::new(io::stdout().lock())) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Exit::Done,
         Err(error) => return Exit::Lost.because(format!("cannot write the table: {error}")),
@@ -164,6 +168,8 @@ pub(super) fn run(args: Args) -> Exit {
 
 struct Comparison {
     workspace: Workspace,
+    /// Read, and not solved yet: at most a round.
+    waiting: Vec<Problem>,
     contenders: Vec<(Contender, Sums)>,
     unsolvable: u32,
     refused: u32,
@@ -176,6 +182,7 @@ impl Comparison {
             .map(|contender| (contender, Sums::default()));
         Comparison {
             workspace: Workspace::new(),
+            waiting: Vec::new(),
             contenders: contenders.collect(),
             unsolvable: 0,
             refused: 0,
@@ -196,7 +203,7 @@ impl Comparison {
 
     fn line(&mut self, task: &Task, line: &str) {
         match task.parse(line) {
-            Ok(problem) => self.solve(&problem),
+            Ok(problem) => self.solve(problem),
             Err(error) => self.refuse(&error),
         }
     }
@@ -207,33 +214,51 @@ impl Comparison {
         let _ = writeln!(io::stderr(), "error: {error}");
     }
 
-    fn solve(&mut self, problem: &Problem) {
+    fn solve(&mut self, problem: Problem) {
         if !problem.is_solvable() {
             self.unsolvable += 1;
             return;
         }
-        let mut optimal_length = None;
+        self.waiting.push(problem);
+        if self.waiting.len() == ROUND {
+            self.solve_round();
+        }
+    }
+
+    /// Solves what waits by every method, one method after the other: each
+    /// runs on caches that are its own, and is timed by two clock reads.
+    fn solve_round(&mut self) {
+        let problems = std::mem::take(&mut self.waiting);
+        let Some(first) = problems.first() else {
+            return;
+        };
+        let mut optimal_lengths = Vec::new();
         for (contender, sums) in &mut self.contenders {
             let mut moves = String::new();
-            let mut solve = || {
+            let mut solve = |problem: &Problem| {
                 moves.clear();
-                let started = Instant::now();
-                let found = search::solve(
+                let budget = Budget::UNLIMITED;
+                search::solve(
                     &mut self.workspace,
                     problem,
                     &contender.options,
-                    &Budget::UNLIMITED,
+                    &budget,
                     &mut moves,
-                );
-                (found, started.elapsed())
+                )
             };
             if sums.boards == 0 {
                 // The first search of a method also builds its tables.
-                let _ = solve();
+                let _ = solve(first);
             }
-            let (Ok(found), time) = solve() else { continue };
-            if let Outcome::Solved { length, .. } = found.outcome {
-                sums.add(*optimal_length.get_or_insert(length), &found, time);
+            let started = Instant::now();
+            // Nothing interrupts a search with an unlimited budget.
+            let found: Vec<Solution> = problems.iter().filter_map(|p| solve(p).ok()).collect();
+            sums.time += started.elapsed();
+            if optimal_lengths.is_empty() {
+                optimal_lengths = found.iter().filter_map(length).collect();
+            }
+            for (found, optimal_length) in found.iter().zip(&optimal_lengths) {
+                sums.add(*optimal_length, found);
             }
         }
     }
@@ -304,6 +329,13 @@ impl Comparison {
                     .collect(),
             })
             .collect()
+    }
+}
+
+fn length(found: &Solution) -> Option<u32> {
+    match found.outcome {
+        Outcome::Solved { length, .. } => Some(length),
+        Outcome::Unsolvable | Outcome::LimitReached => None,
     }
 }
 
