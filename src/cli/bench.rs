@@ -16,7 +16,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 
 use super::exit::Exit;
-use super::options::{SearchArgs, parse_duration};
+use super::options::{SearchArgs, parse_count, parse_duration};
 use super::remote::{self, RemoteError};
 use crate::puzzle::{Board, Problem, Shape, cantor};
 use crate::wire::v1::solver_service_client::SolverServiceClient;
@@ -46,7 +46,8 @@ pub(super) struct Args {
     form: Form,
 
     /// Boards of a message; `unary` sends one
-    #[arg(long, value_name = "N", default_value = "1024")]
+    #[arg(long, value_name = "N", default_value = "1024",
+          value_parser = |value: &str| parse_count(value, 65_536))]
     boards_per_message: NonZeroUsize,
 
     /// Streams, or callers that wait for their answer, of each connection
@@ -58,7 +59,8 @@ pub(super) struct Args {
     connections: NonZeroU32,
 
     /// Messages of a stream that wait for their answer
-    #[arg(long, value_name = "N", default_value = "16")]
+    #[arg(long, value_name = "N", default_value = "16",
+          value_parser = |value: &str| parse_count(value, 65_536))]
     in_flight: NonZeroUsize,
 
     /// Messages a second of each stream; without it as many as are answered
@@ -413,7 +415,7 @@ impl Load {
 fn lost(tally: &Tally, status: &tonic::Status) -> RemoteError {
     RemoteError::Lost {
         answered: tally.boards,
-        reason: format!("{:?}: {}", status.code(), status.message()),
+        reason: remote::describe(status),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The options that say how to solve, in words of the command line.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -102,11 +103,27 @@ fn parse_weight(value: &str) -> Result<Weight, String> {
     Weight::new(number).map_err(|error| error.to_string())
 }
 
+/// The longest time an option may name: beyond it, clocks overflow.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// Reads `500ms`, `5s` or `1m 30s`; a number alone means seconds.
 pub(super) fn parse_duration(value: &str) -> Result<Duration, String> {
-    if let Ok(seconds) = value.parse() {
-        return Ok(Duration::from_secs(seconds));
+    let duration = match value.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => humantime::parse_duration(value)
+            .map_err(|error| format!("`{value}` is not a time such as 500ms, 5s or 2m: {error}"))?,
+    };
+    if duration > LONGEST {
+        return Err(format!("`{value}` is longer than a year"));
     }
-    humantime::parse_duration(value)
-        .map_err(|error| format!("`{value}` is not a time such as 500ms, 5s or 2m: {error}"))
+    Ok(duration)
+}
+
+/// Reads the number of something that costs memory for each: 1 to `most`.
+pub(super) fn parse_count(value: &str, most: usize) -> Result<NonZeroUsize, String> {
+    value
+        .parse()
+        .ok()
+        .filter(|count: &NonZeroUsize| count.get() <= most)
+        .ok_or_else(|| format!("`{value}` is not a number from 1 to {most}"))
 }

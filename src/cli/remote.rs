@@ -33,6 +33,13 @@ const REQUESTS_IN_FLIGHT: usize = 32;
 /// How long a server may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a server may take to begin its answer to a call; ours does at once.
+const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long a connection may be silent before the server is pinged, and how
+/// long that may take: finds out that it is gone or frozen.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+
 /// What went wrong between us and the server.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RemoteError {
@@ -67,11 +74,15 @@ pub(super) async fn connect(uri: &str) -> Result<Channel, RemoteError> {
         format!("http://{uri}")
     };
     let endpoint = Endpoint::from_shared(full).map_err(|_| bad())?;
-    if endpoint.uri().scheme_str() != Some("http") || endpoint.uri().host().is_none() {
+    let names_a_server = endpoint.uri().scheme_str() == Some("http")
+        && endpoint.uri().authority().is_some_and(is_host_and_port);
+    if !names_a_server {
         return Err(bad());
     }
     endpoint
         .connect_timeout(CONNECT_TIMEOUT)
+        .http2_keep_alive_interval(KEEPALIVE)
+        .keep_alive_timeout(KEEPALIVE)
         .tcp_nodelay(true)
         .connect()
         .await
@@ -79,6 +90,17 @@ pub(super) async fn connect(uri: &str) -> Result<Channel, RemoteError> {
             uri: uri.to_owned(),
             reason: root(&error),
         })
+}
+
+/// Whether it is `HOST` or `HOST:PORT`; a port that is no number, or too large
+/// a one, would be taken for the default.
+fn is_host_and_port(authority: &hyper::http::uri::Authority) -> bool {
+    let host = authority.host();
+    !host.is_empty()
+        && (authority.as_str() == host
+            || authority
+                .port_u16()
+                .is_some_and(|port| authority.as_str() == format!("{host}:{port}")))
 }
 
 /// The innermost cause: the outer ones only say "transport error".
@@ -158,7 +180,10 @@ pub(super) fn solve(
     boards: Vec<String>,
     output: &mut Output,
 ) -> Result<(), SolveError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    // A worker beside this thread answers the server's pings while writing an
+    // answer waits for whoever reads it (`| less`).
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
         .enable_all()
         .build()
         .map_err(RemoteError::Start)?;
@@ -235,11 +260,13 @@ async fn exchange(
         answered: 0,
         output,
     };
-    let mut responses = client
-        .solve_batch(ReceiverStream::new(requests))
-        .await
-        .map_err(|status| exchange.lost(&status))?
-        .into_inner();
+    let called = client.solve_batch(ReceiverStream::new(requests));
+    let mut responses = match tokio::time::timeout(FIRST_ANSWER_TIMEOUT, called).await {
+        Ok(called) => called
+            .map_err(|status| exchange.lost(&status))?
+            .into_inner(),
+        Err(_) => return Err(exchange.broken("the server does not answer").into()),
+    };
     let mut next_id = 0;
     while sender.is_some() || !exchange.pending.is_empty() {
         tokio::select! {
@@ -291,6 +318,15 @@ async fn end(
     }
 }
 
+/// A status in words; that of a broken transport says little itself.
+pub(super) fn describe(status: &Status) -> String {
+    let code = status.code();
+    match std::error::Error::source(status) {
+        Some(source) => format!("{code:?}: {}", root(source)),
+        None => format!("{code:?}: {}", status.message()),
+    }
+}
+
 /// The lines that are not answered yet, in order.
 struct Exchange<'a> {
     pending: VecDeque<(u64, VecDeque<Entry>)>,
@@ -307,7 +343,7 @@ impl Exchange<'_> {
     }
 
     fn lost(&self, status: &Status) -> RemoteError {
-        self.broken(&format!("{:?}: {}", status.code(), status.message()))
+        self.broken(&describe(status))
     }
 
     /// Writes what needs no server, as far as the order allows.

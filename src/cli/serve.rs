@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tonic::service::Routes;
 
 use super::exit::Exit;
-use super::options::{Algorithm, parse_duration};
+use super::options::{Algorithm, parse_count, parse_duration};
 use crate::server::{Bound, Config, ConnectionSettings, Drained, Services};
 use crate::service::{self, Settings, Solver};
 
@@ -45,14 +45,15 @@ pub(super) struct Args {
     max_expanded: NonZeroU64,
 
     /// The most open connections; one more is closed, for another replica
-    #[arg(long, value_name = "N", default_value_t = Config::default().max_connections)]
-    max_connections: usize,
+    #[arg(long, value_name = "N", default_value = "1024",
+          value_parser = |value: &str| parse_count(value, 1_000_000))]
+    max_connections: NonZeroUsize,
 
     #[command(flatten)]
     connection: ConnectionArgs,
 
     /// Threads that solve [default: one a core]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = |value: &str| parse_count(value, 1024))]
     compute_threads: Option<NonZeroUsize>,
 
     /// How much expected work may wait for the threads, in one thread's time:
@@ -185,7 +186,7 @@ async fn serve(args: Args) -> Exit {
     let config = Config {
         reflection: args.reflection == Switch::On,
         drain_timeout: args.drain_timeout,
-        max_connections: args.max_connections,
+        max_connections: args.max_connections.get(),
         connection: args.connection.into(),
     };
     let services = Services {

@@ -16,8 +16,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tonic::body::Body;
-use tonic::codegen::Service;
 use tonic::service::Routes;
+
+use super::deadline;
 
 /// The bytes a client sends first of all: the preface (RFC 9113, section 3.4)
 /// and the header of its SETTINGS frame.
@@ -35,8 +36,9 @@ const CHARGED_FRAME: u64 = 256;
 pub struct ConnectionSettings {
     /// The most streams that are open at once.
     pub max_streams: u32,
-    /// The bytes a client may send on a stream before they are read. All that
-    /// a connection makes us keep is at most `max_streams` times this.
+    /// The bytes a client may send on a stream before they are read. What a
+    /// connection makes us keep is at most `max_streams` times this and the
+    /// message that is being read.
     pub stream_window: u32,
     /// The most bytes of a frame that a client may send.
     pub max_frame_bytes: u32,
@@ -81,7 +83,7 @@ impl ConnectionSettings {
     ///
     /// `window / 2 >= max_streams * stream_window * (256 - len) / len`
     ///
-    /// The window is only a permission: what is kept stays bounded by
+    /// The window is only a permission: what is kept unread stays bounded by
     /// `max_streams * stream_window`.
     fn connection_window(&self) -> u32 {
         /// The largest window there is (RFC 9113, section 6.9.1).
@@ -105,7 +107,7 @@ pub(super) async fn serve(
 ) {
     let (io, received) = Counted::new(stream);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        routes.clone().call(request.map(Body::new))
+        deadline::call(routes.clone(), request.map(Body::new))
     });
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder

@@ -2,6 +2,7 @@
 //! puzzles: it serves whatever routes it is given.
 
 mod connection;
+mod deadline;
 mod health;
 
 use std::future::Future;

@@ -21,14 +21,14 @@ use bytes::Bytes;
 use futures_util::stream::FuturesOrdered;
 use futures_util::{Stream, StreamExt, ready};
 use prost::Message;
-use tokio::time::Sleep;
 use tonic::{Code, Request, Status, Streaming};
 
 use super::call::{Call, CancelOnDrop};
 use super::compute::{Compute, expected_cost, is_inline, piece_boards, solve_board};
 use super::error::Fault;
 use super::queue::Lane;
-use super::{MAX_REQUEST_BYTES, Settings, Solver, convert};
+use super::size_limit::too_large;
+use super::{Settings, Solver, convert};
 use crate::puzzle::{Board, Problem, Shape};
 use crate::search::{Budget, Interrupted, Outcome, SearchOptions, Workspace};
 use crate::wire::v1::{
@@ -66,11 +66,8 @@ const INLINE_IN_A_ROW: Duration = Duration::from_micros(500);
 
 /// The answers to a stream of requests.
 pub(super) fn answers(solver: &Solver, request: Request<Streaming<SolveBatchRequest>>) -> Answers {
-    let (call, cancel_on_drop) = Call::begin(request.metadata());
+    let (call, cancel_on_drop) = Call::begin(request.extensions());
     Answers {
-        deadline: call
-            .deadline()
-            .map(|at| Box::pin(tokio::time::sleep_until(at.into()))),
         solver: solver.clone(),
         call,
         lane: Lane::new(),
@@ -158,6 +155,21 @@ impl Batch {
     }
 }
 
+/// Whether so many bytes are boards of this shape, be it a supported one or
+/// not. A shape without cells is told as a bad shape.
+fn whole_boards(bytes: usize, rows: u32, columns: u32) -> Result<(), Fault> {
+    let cells = u64::from(rows) * u64::from(columns);
+    match (bytes as u64).checked_rem(cells) {
+        Some(0) | None => Ok(()),
+        Some(_) => Err(Fault::PackedLength {
+            bytes,
+            rows,
+            columns,
+            cells,
+        }),
+    }
+}
+
 /// Reads a packed message; also tells how many boards its bytes make.
 fn parse_packed(
     packed: wire::PackedBoards,
@@ -175,19 +187,14 @@ fn parse_packed(
     let shape = match shape {
         Ok(shape) => shape,
         Err(error) => {
-            let faults = [Some(Fault::PackedShape(error)), goal.clone().err()];
+            let length = whole_boards(tiles.len(), rows, columns).err();
+            let faults = [length, Some(Fault::PackedShape(error)), goal.clone().err()];
             let fault = Fault::first(faults.into_iter().flatten()).unwrap_or(Fault::Internal);
             return (Err(fault), 0);
         }
     };
-    let length = if tiles.len().is_multiple_of(shape.cells()) {
-        Ok(())
-    } else {
-        Err(Fault::PackedLength {
-            bytes: tiles.len(),
-            shape,
-        })
-    };
+    let (rows, columns) = (shape.rows() as u32, shape.columns() as u32);
+    let length = whole_boards(tiles.len(), rows, columns);
     let goal = goal.clone().and_then(|goal| {
         let goal = goal.unwrap_or_else(|| Board::standard_goal(shape));
         // A goal of another shape would be every board's fault.
@@ -320,13 +327,11 @@ impl Iterator for Steps {
 
 /// The status that ends a stream whose next message could not be read.
 fn reading_failed(status: Status) -> Status {
-    // tonic says OUT_OF_RANGE where gRPC libraries say RESOURCE_EXHAUSTED.
     if status.code() == Code::OutOfRange {
-        return Status::resource_exhausted(format!(
-            "the request message is too large: the limit is {MAX_REQUEST_BYTES} bytes"
-        ));
+        too_large()
+    } else {
+        status
     }
-    status
 }
 
 /// A step that was taken.
@@ -691,7 +696,6 @@ pub(super) struct Answers {
     in_flight: FuturesOrdered<Pin<Box<dyn Future<Output = Done> + Send>>>,
     assembler: Assembler,
     inline_in_a_row: Duration,
-    deadline: Option<Pin<Box<Sleep>>>,
     ended: bool,
     _cancel_on_drop: CancelOnDrop,
 }
@@ -801,16 +805,7 @@ impl Stream for Answers {
         if self.ended {
             return Poll::Ready(None);
         }
-        let expired = self
-            .deadline
-            .as_mut()
-            .is_some_and(|deadline| deadline.as_mut().poll(context).is_ready());
-        let polled = if expired {
-            let fault = Fault::Interrupted(Interrupted::DeadlineExceeded);
-            Poll::Ready(Some(Err(fault.into())))
-        } else {
-            self.poll_response(context)
-        };
+        let polled = self.poll_response(context);
         match &polled {
             Poll::Ready(None | Some(Err(_))) => self.ended = true,
             Poll::Ready(Some(Ok(_))) => {}

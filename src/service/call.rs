@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tonic::metadata::MetadataMap;
+use hyper::HeaderMap;
+use tonic::Extensions;
 
 use crate::search::Budget;
 
@@ -24,14 +25,22 @@ impl Drop for CancelOnDrop {
     }
 }
 
+/// When a call's answer is of no use any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline(pub Instant);
+
+impl Deadline {
+    /// The deadline that a call which begins now asks for.
+    pub fn of(headers: &HeaderMap) -> Option<Deadline> {
+        let timeout = parse_timeout(headers.get("grpc-timeout")?.to_str().ok()?)?;
+        Instant::now().checked_add(timeout).map(Deadline)
+    }
+}
+
 impl Call {
-    /// A call that began now, with the deadline its metadata asks for.
-    pub(super) fn begin(metadata: &MetadataMap) -> (Call, CancelOnDrop) {
-        let deadline = metadata
-            .get("grpc-timeout")
-            .and_then(|value| value.to_str().ok())
-            .and_then(parse_timeout)
-            .and_then(|timeout| Instant::now().checked_add(timeout));
+    /// A call with the deadline that the server found in its headers.
+    pub(super) fn begin(extensions: &Extensions) -> (Call, CancelOnDrop) {
+        let deadline = extensions.get::<Deadline>().map(|deadline| deadline.0);
         let cancelled = Arc::new(AtomicBool::new(false));
         (
             Call {
@@ -40,10 +49,6 @@ impl Call {
             },
             CancelOnDrop(cancelled),
         )
-    }
-
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.deadline
     }
 
     pub(super) fn budget(&self) -> Budget<'_> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-use crate::puzzle::{BoardError, GoalMismatch, Shape, ShapeError};
+use crate::puzzle::{BoardError, GoalMismatch, ShapeError};
 use crate::search::{BadWeight, Interrupted};
 use crate::wire::v1::{self as wire, ErrorReason};
 
@@ -25,12 +25,16 @@ pub(super) enum Fault {
     #[error("in the goal, {0}")]
     Goal(BoardError),
     /// The bytes of a packed message do not divide into boards.
-    #[error("{bytes} bytes are not a whole number of {shape} boards: each takes {}", shape.cells())]
+    #[error("{bytes} bytes are not a whole number of {rows}x{columns} boards: each takes {cells}")]
     PackedLength {
         /// The bytes of all boards.
         bytes: usize,
-        /// The shape of each.
-        shape: Shape,
+        /// The rows of each.
+        rows: u32,
+        /// The columns of each.
+        columns: u32,
+        /// The bytes of each.
+        cells: u64,
     },
     /// The shape of a packed message is not one that is solved.
     #[error(transparent)]

@@ -14,6 +14,7 @@ mod error;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod queue;
+mod size_limit;
 mod solve;
 
 use std::io;
@@ -29,6 +30,9 @@ use crate::search::{Method, goal_table};
 use crate::wire::v1::solver_service_server::{SolverService, SolverServiceServer};
 use crate::wire::v1::{SolveBatchRequest, SolveBatchResponse, SolveRequest, SolveResponse};
 use compute::Compute;
+
+pub use call::Deadline;
+pub use size_limit::SizeLimit;
 
 /// The service's name in health checks and reflection.
 pub const NAME: &str = "loyd.v1.SolverService";
@@ -108,8 +112,8 @@ impl Solver {
     }
 
     /// The tower service, with its message size limits.
-    pub fn into_server(self) -> SolverServiceServer<Solver> {
-        SolverServiceServer::new(self).max_decoding_message_size(MAX_REQUEST_BYTES)
+    pub fn into_server(self) -> SizeLimit<SolverServiceServer<Solver>> {
+        SizeLimit(SolverServiceServer::new(self).max_decoding_message_size(MAX_REQUEST_BYTES))
     }
 }
 

@@ -8,7 +8,6 @@ use super::call::Call;
 use super::compute::{expected_cost, solve_board};
 use super::error::Fault;
 use super::{Solver, convert};
-use crate::search::Interrupted;
 use crate::wire::v1::{SolveRequest, SolveResponse};
 
 /// Answers one request. Dropping the future cancels the search.
@@ -16,29 +15,16 @@ pub(super) async fn solve(
     solver: &Solver,
     request: Request<SolveRequest>,
 ) -> Result<SolveResponse, Fault> {
-    let (call, _cancel_on_drop) = Call::begin(request.metadata());
+    let (call, _cancel_on_drop) = Call::begin(request.extensions());
     let (problem, options) = convert::request(request.get_ref(), &solver.settings)?;
-    let worker_call = call.clone();
     let cost = expected_cost(options.method, 1);
     let searched = solver.compute.run_now(cost, move |workspace| {
         let started = Instant::now();
         let mut moves = String::new();
-        solve_board(
-            workspace,
-            &problem,
-            &options,
-            &worker_call.budget(),
-            &mut moves,
-        )
-        .map(|found| convert::solution(options.method, &found, moves, Some(started.elapsed())))
+        solve_board(workspace, &problem, &options, &call.budget(), &mut moves)
+            .map(|found| convert::solution(options.method, &found, moves, Some(started.elapsed())))
     });
-    let solution = match call.deadline() {
-        // The queue may be long: the answer to a deadline does not wait for it.
-        Some(deadline) => tokio::time::timeout_at(deadline.into(), searched)
-            .await
-            .map_err(|_| Fault::Interrupted(Interrupted::DeadlineExceeded))?,
-        None => searched.await,
-    }??;
+    let solution = searched.await??;
     Ok(SolveResponse {
         solution: Some(solution),
     })

@@ -15,6 +15,9 @@ pub fn init() {
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
+        // It would report them by a write to standard error that panics where
+        // that is closed or full: no log line is worth a server.
+        .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal())
         .try_init();
 }

@@ -244,7 +244,29 @@ fn exit_codes_tell_what_went_wrong() {
     assert_eq!(code(&[]), Some(2));
     assert_eq!(code(&["solve", "--goal", "1 1 1 1"]), Some(2));
     assert_eq!(code(&["solve", "--weight", "0.5"]), Some(2));
-    assert_eq!(code(&["solve", "--connect", "ftp://x"]), Some(2));
+    for uri in [
+        "ftp://x",
+        "http://",
+        "http://127.0.0.1:99999",
+        "http://127.0.0.1:x",
+        "",
+        "a b",
+    ] {
+        assert_eq!(code(&["solve", "--connect", uri, "123x"]), Some(2), "{uri}");
+    }
+    let huge = "18446744073709551615";
+    for flag in [
+        "--compute-threads",
+        "--keepalive-interval",
+        "--drain-timeout",
+        "--max-connections",
+    ] {
+        assert_eq!(
+            code(&["serve", "--listen", "127.0.0.1:0", flag, huge]),
+            Some(2),
+            "{flag}"
+        );
+    }
     assert_eq!(code(&["--help"]), Some(0));
     assert_eq!(code(&["--version"]), Some(0));
     // Nothing listens on the port of a socket that was just closed.
@@ -413,4 +435,42 @@ fn bench_counts_every_board() {
     let timed = ["bench", "--connect", &server.uri, "--duration", "200ms"];
     let output = loyd(&timed, b"");
     assert!(stdout(&output).contains("boards/s"), "{}", stdout(&output));
+}
+
+#[test]
+fn a_reader_that_pauses_does_not_lose_the_stream() {
+    use std::io::Read;
+    let server = Process::start(&[
+        "--keepalive-interval",
+        "500ms",
+        "--keepalive-timeout",
+        "500ms",
+    ]);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_loyd"))
+        .args([
+            "solve",
+            "--algorithm",
+            "goal-table",
+            "--connect",
+            &server.uri,
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let lines = 30_000;
+    let writer = std::thread::spawn(move || stdin.write_all(&b"867254301\n".repeat(lines)));
+    // Far longer than a ping may take, with more to write than a pipe holds.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let mut answers = String::new();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut answers)
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(answers.lines().count(), lines);
+    writer.join().unwrap().unwrap();
 }

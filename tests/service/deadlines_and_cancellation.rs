@@ -1,12 +1,18 @@
 //! Deadlines end calls with `DEADLINE_EXCEEDED`, and a call that nobody waits
 //! for any more stops working.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use loyd::wire::v1::{Algorithm, SolveRequest};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Code, Request};
+use tonic::body::Body;
+use tonic::codegen::Service;
+use tonic::{Code, Request, Status};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
 
 use crate::support::{Server, algorithm, batch, packed, soon, spread, square};
 
@@ -81,4 +87,48 @@ async fn a_cancelled_stream_gives_its_threads_back() {
         "{:?}",
         asked.elapsed()
     );
+}
+
+/// A request body that never comes.
+struct Never;
+
+impl http_body::Body for Never {
+    type Data = bytes::Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<bytes::Bytes>, Status>>> {
+        Poll::Pending
+    }
+}
+
+#[tokio::test]
+async fn a_deadline_holds_for_a_request_that_never_comes() {
+    let server = Server::start().await;
+    let mut channel = server.plain_channel().await;
+    let request = hyper::Request::post(format!(
+        "http://{}/loyd.v1.SolverService/Solve",
+        server.address
+    ))
+    .header("content-type", "application/grpc")
+    .header("grpc-timeout", "100m")
+    .body(Body::new(Never))
+    .unwrap();
+    let response = soon(channel.call(request)).await.unwrap();
+    let status = Status::from_header_map(response.headers()).unwrap();
+    assert_eq!(status.code(), Code::DeadlineExceeded, "{status:?}");
+}
+
+#[tokio::test]
+async fn a_deadline_holds_for_a_health_watch() {
+    let server = Server::start().await;
+    let origin = format!("http://{}", server.address).parse().unwrap();
+    let mut client = HealthClient::with_origin(server.plain_channel().await, origin);
+    let request = with_timeout(HealthCheckRequest::default(), "200m");
+    let mut watch = soon(client.watch(request)).await.unwrap().into_inner();
+    assert!(soon(watch.message()).await.unwrap().is_some());
+    let status = soon(watch.message()).await.unwrap_err();
+    assert_eq!(status.code(), Code::DeadlineExceeded, "{status:?}");
 }

@@ -442,7 +442,10 @@ async fn a_bad_message_is_one_error_and_the_stream_goes_on() {
         (shape(2, 2, 7), ErrorReason::WrongTileCount),
         (shape(0, 3, 9), ErrorReason::BadShape),
         (shape(4, 4, 16), ErrorReason::UnsupportedSize),
-        (shape(u32::MAX, u32::MAX, 1), ErrorReason::UnsupportedSize),
+        (shape(u32::MAX, u32::MAX, 1), ErrorReason::WrongTileCount),
+        (shape(4, 4, 15), ErrorReason::WrongTileCount),
+        (shape(1, 9, 10), ErrorReason::WrongTileCount),
+        (shape(1, 9, 9), ErrorReason::UnsupportedSize),
         (
             SolveBatchRequest {
                 goal: two_by_two(),
@@ -580,4 +583,17 @@ async fn a_message_over_the_limit_is_resource_exhausted() {
             .len(),
         1
     );
+}
+
+#[tokio::test]
+async fn a_unary_message_over_the_limit_is_resource_exhausted_too() {
+    let server = Server::start().await;
+    let mut client = server.client().await;
+    let request = SolveRequest {
+        board: Some(square(&vec![0; 5 << 20])),
+        ..Default::default()
+    };
+    let status = soon(client.solve(request)).await.unwrap_err();
+    assert_eq!(status.code(), Code::ResourceExhausted, "{status:?}");
+    assert!(status.message().contains("4194304"), "{status:?}");
 }

@@ -31,11 +31,15 @@ impl Drop for Process {
 
 impl Process {
     pub fn start(more: &[&str]) -> Process {
+        Process::with_log(more, Stdio::null())
+    }
+
+    fn with_log(more: &[&str], log: Stdio) -> Process {
         let mut child = Command::new(env!("CARGO_BIN_EXE_loyd"))
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(more)
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(log)
             .spawn()
             .unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -80,6 +84,17 @@ fn signals_end_it_with_exit_code_0() {
         process.signal(signal);
         assert_eq!(process.exit_code(), Some(0), "{signal}");
     }
+}
+
+#[test]
+fn a_log_that_cannot_be_written_ends_nothing() {
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let mut process = Process::with_log(&[], full.into());
+    process.signal("-TERM");
+    assert_eq!(process.exit_code(), Some(0));
 }
 
 #[test]

@@ -76,13 +76,17 @@ impl Server {
     /// A client that only sends what it is given: tonic's own channel also
     /// keeps the deadline that a request's metadata names.
     pub async fn plain_client(&self) -> SolverServiceClient<PlainChannel> {
+        let origin = format!("http://{}", self.address).parse().unwrap();
+        SolverServiceClient::with_origin(self.plain_channel().await, origin)
+    }
+
+    pub async fn plain_channel(&self) -> PlainChannel {
         let io = TokioIo::new(tokio::net::TcpStream::connect(self.address).await.unwrap());
         let (sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), io)
             .await
             .unwrap();
         tokio::spawn(connection);
-        let origin = format!("http://{}", self.address).parse().unwrap();
-        SolverServiceClient::with_origin(PlainChannel(sender), origin)
+        PlainChannel(sender)
     }
 
     /// Asks the server to stop; [`Server::stopped`] waits for it.
