@@ -141,11 +141,12 @@ impl Batch {
 }
 
 pub(super) fn board_to_wire(board: &Board) -> wire::Board {
-    let size = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
+    let (rows, columns) = board.shape().sides();
+    let tiles = board.tiles().iter().map(|tile| u32::from(*tile)).collect();
     wire::Board {
-        tiles: board.tiles().iter().map(|tile| u32::from(*tile)).collect(),
-        rows: size(board.shape().rows()),
-        columns: size(board.shape().columns()),
+        tiles,
+        rows,
+        columns,
     }
 }
 

@@ -147,8 +147,7 @@ impl Board {
     #[cold]
     fn why_not(shape: Shape, tiles: &[u8]) -> BoardError {
         let wide: Vec<u32> = tiles.iter().map(|&tile| u32::from(tile)).collect();
-        let rows = u32::from(shape.rows() as u8);
-        let columns = u32::from(shape.columns() as u8);
+        let (rows, columns) = shape.sides();
         match Board::new(&wide, rows, columns) {
             Err(error) => error,
             // Both constructors accept the same tiles, so this is not reached.
@@ -166,7 +165,7 @@ impl Board {
         let blank = tiles.iter().position(|&tile| tile == 0).unwrap_or(0);
         Board {
             shape,
-            blank: blank as u8,
+            blank: cell(blank),
             tiles,
         }
     }
@@ -180,7 +179,7 @@ impl Board {
         }
         Board {
             shape,
-            blank: last as u8,
+            blank: cell(last),
             tiles,
         }
     }
@@ -215,9 +214,17 @@ impl Board {
         let target = self.shape.neighbour(self.blank(), direction)?;
         let mut next = *self;
         next.tiles.swap(self.blank(), target);
-        next.blank = target as u8;
+        next.blank = cell(target);
         Some(next)
     }
+}
+
+/// A cell's number as it is kept.
+#[inline]
+fn cell(number: usize) -> u8 {
+    #[expect(clippy::cast_possible_truncation, reason = "cells are below MAX_CELLS")]
+    let number = number as u8;
+    number
 }
 
 /// The first tile out of range, else the first that appears twice.

@@ -36,6 +36,10 @@ pub const fn factorial(items: usize) -> u32 {
 /// assert_eq!(rank(&[1, 2, 3, 4, 5, 6, 7, 9, 8]), 1);
 /// assert_eq!(rank(&[3, 5, 7, 4, 1, 2, 9, 6, 8]), 98884);
 /// ```
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "there are at most MAX_ITEMS"
+)]
 pub fn rank(items: &[u8]) -> u32 {
     let mut rank = 0;
     let mut rest = items;
@@ -56,6 +60,10 @@ pub fn rank(items: &[u8]) -> u32 {
 /// unrank(98884, &mut items);
 /// assert_eq!(items.map(|item| item + 1), [3, 5, 7, 4, 1, 2, 9, 6, 8]);
 /// ```
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "there are at most MAX_ITEMS"
+)]
 pub fn unrank(rank: u32, items: &mut [u8]) {
     // From the right, each place holds its digit; whoever stands to its right
     // and is not smaller moves up by one.

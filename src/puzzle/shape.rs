@@ -129,6 +129,11 @@ impl Shape {
         self.columns as usize
     }
 
+    /// Rows and columns, as messages have them.
+    pub fn sides(self) -> (u32, u32) {
+        (self.rows.into(), self.columns.into())
+    }
+
     /// The number of cells, the blank's included: at most [`MAX_CELLS`].
     #[inline]
     pub const fn cells(self) -> usize {

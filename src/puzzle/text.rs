@@ -201,6 +201,10 @@ fn is_compact(text: &[u8]) -> bool {
 /// What a byte of a text can be: a tile's number, or one of these.
 const SEPARATOR: u8 = 10;
 const OTHER: u8 = 11;
+#[expect(
+    clippy::indexing_slicing,
+    reason = "evaluated by the compiler, which checks it"
+)]
 const CLASSES: [u8; 256] = {
     let mut classes = [OTHER; 256];
     let mut byte: u8 = 0;
@@ -322,7 +326,7 @@ fn board_of(
     match columns {
         _ if found < 4 => Err(TextError::NotWhole { found }),
         Some(columns) if columns == found => Err(TextError::NotWhole { found }),
-        Some(columns) if columns == 0 || found % columns != 0 => {
+        Some(columns) if columns == 0 || !found.is_multiple_of(columns) => {
             Err(TextError::ColumnsDoNotFit { found, columns })
         }
         Some(columns) => {

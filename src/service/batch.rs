@@ -193,7 +193,7 @@ fn parse_packed(
             return (Err(fault), 0);
         }
     };
-    let (rows, columns) = (shape.rows() as u32, shape.columns() as u32);
+    let (rows, columns) = shape.sides();
     let length = whole_boards(tiles.len(), rows, columns);
     let goal = goal.clone().and_then(|goal| {
         let goal = goal.unwrap_or_else(|| Board::standard_goal(shape));
