@@ -129,19 +129,38 @@ impl Board {
     /// As [`Board::new`].
     #[inline]
     pub fn from_bytes(shape: Shape, tiles: &[u8]) -> Result<Board, BoardError> {
-        let cells = shape.cells();
-        if tiles.len() == cells {
-            let mut kept = [0; MAX_CELLS];
-            let mut seen = 0_u32;
-            for (place, &tile) in kept.iter_mut().zip(tiles) {
-                *place = tile;
-                seen |= 1_u32.checked_shl(u32::from(tile)).unwrap_or(1 << 31);
+        if let (Shape::EIGHT, Ok(tiles)) = (shape, <&[u8; MAX_CELLS]>::try_from(tiles)) {
+            // A length known at compile time saves a third of the time.
+            if let Some(board) = Board::from_fitting(shape, tiles) {
+                return Ok(board);
             }
-            if seen == (1 << cells) - 1 {
-                return Ok(Board::from_checked(shape, kept));
-            }
+        } else if tiles.len() == shape.cells()
+            && let Some(board) = Board::from_fitting(shape, tiles)
+        {
+            return Ok(board);
         }
         Err(Board::why_not(shape, tiles))
+    }
+
+    /// The board with these tiles, as many as the shape has cells, if none is
+    /// missing.
+    #[inline]
+    fn from_fitting(shape: Shape, tiles: &[u8]) -> Option<Board> {
+        let mut kept = [0; MAX_CELLS];
+        let mut seen = 0_u32;
+        let mut blank = 0;
+        for (cell, (place, &tile)) in (0..).zip(kept.iter_mut().zip(tiles)) {
+            *place = tile;
+            seen |= 1_u32.checked_shl(u32::from(tile)).unwrap_or(1 << 31);
+            if tile == 0 {
+                blank = cell;
+            }
+        }
+        (seen == (1 << tiles.len()) - 1).then_some(Board {
+            shape,
+            blank,
+            tiles: kept,
+        })
     }
 
     #[cold]

@@ -15,6 +15,10 @@
 //! fractions, and a heap where they are not. So a search always does the same.
 
 #![expect(
+    clippy::cast_possible_truncation,
+    reason = "entries are fewer than 20 bits count"
+)]
+#![expect(
     clippy::indexing_slicing,
     reason = "indices are states', or below lengths that are checked before"
 )]
@@ -46,7 +50,7 @@ impl BestFirst {
     pub(super) fn new() -> BestFirst {
         BestFirst {
             nodes: Nodes::new(),
-            stacks: Stacks::default(),
+            stacks: Stacks::new(),
             heap: Heap::default(),
             path: Vec::new(),
         }
@@ -128,17 +132,35 @@ fn solve(
         heap,
         path,
     } = workspace.best_first();
-    nodes.begin();
     let estimates = heuristic::table(options.heuristic, route.transitions, route.goal.cell);
     let mut meter = Meter::new(options, budget);
     let found = match order {
+        // The most common one by itself: it is a tenth quicker.
+        Order::Whole { g: 1, h: 1 } => {
+            let f = |depth: u32, estimate: u8| depth + u32::from(estimate);
+            search(
+                route,
+                estimates,
+                nodes.begin(),
+                stacks.begin(),
+                f,
+                &mut meter,
+            )
+        }
         Order::Whole { g, h } => {
             let f = |depth: u32, estimate: u8| g * depth + h * u32::from(estimate);
-            search(route, estimates, nodes, stacks, f, &mut meter)
+            search(
+                route,
+                estimates,
+                nodes.begin(),
+                stacks.begin(),
+                f,
+                &mut meter,
+            )
         }
         Order::Fractional(weight) => {
             let f = |depth: u32, estimate: u8| f64::from(depth) + weight * f64::from(estimate);
-            search(route, estimates, nodes, heap, f, &mut meter)
+            search(route, estimates, nodes.begin(), heap.begin(), f, &mut meter)
         }
     };
     let length = match found {
@@ -164,8 +186,8 @@ fn solve(
 fn search<Q: Queue>(
     route: &Route,
     estimates: &[u8; INDICES],
-    nodes: &mut Nodes,
-    queue: &mut Q,
+    mut nodes: Running<'_>,
+    mut queue: Q,
     f: impl Fn(u32, u8) -> Q::F,
     meter: &mut Meter<'_>,
 ) -> Result<Option<u32>, Stop> {
@@ -173,12 +195,13 @@ fn search<Q: Queue>(
     let ranks = transitions.ranks();
     let root = pack_root(route.start);
     let goal = route.goal.index();
-    queue.clear();
     queue.push(f(0, estimates[index_of(root)]), root);
     nodes.reach(index_of(root), 0, Direction::Up);
-    let mut granted = 0;
+    let mut granted = meter.grant(usize::MAX)?;
     let mut expanded = 0;
-    let mut generated = 0;
+    // Each state has a way back besides its moves on, but for the first.
+    let mut roots = 1;
+    let mut onward = 0;
     let found = loop {
         let Some(state) = queue.pop() else {
             break Ok(None);
@@ -192,8 +215,8 @@ fn search<Q: Queue>(
             break Ok(Some(depth));
         }
         if expanded == granted {
-            meter.spend(expanded, generated);
-            (expanded, generated) = (0, 0);
+            meter.spend(expanded, onward + expanded as u64 - roots);
+            (expanded, onward, roots) = (0, 0, 0);
             match meter.grant(usize::MAX) {
                 Ok(more) => granted = more,
                 Err(stop) => break Err(stop),
@@ -202,16 +225,17 @@ fn search<Q: Queue>(
         nodes.close(index);
         let exits = transitions.exits(state);
         expanded += 1;
-        generated += exits.len() as u64 + u64::from(state != root);
+        onward += exits.len() as u64;
         for exit in exits {
             let next = ranks.follow(exit, half_of(state));
             let next_index = index_of(next);
-            if nodes.reach(next_index, depth + 1, exit.reached.direction()) {
+            let is_better = nodes.reach(next_index, depth + 1, exit.reached.direction());
+            if is_better {
                 queue.push(f(depth + 1, estimates[next_index]), next);
             }
         }
     };
-    meter.spend(expanded, generated);
+    meter.spend(expanded, onward + expanded as u64 - roots);
     found
 }
 
@@ -240,14 +264,38 @@ impl Nodes {
     }
 
     /// Forgets all states.
-    fn begin(&mut self) {
+    fn begin(&mut self) -> Running<'_> {
         if self.age == 0 {
             self.words[..MAX_CELLS << HALF_BITS].fill(NEVER);
             self.age = NEVER - (AGE - 1);
         }
         self.age -= AGE;
+        Running {
+            words: &mut self.words,
+            age: self.age,
+        }
     }
 
+    /// The moves from the start to the goal, the last one first.
+    fn walk_back(&self, route: &Route, length: u32, path: &mut Vec<Direction>) {
+        path.clear();
+        let mut place: Place = route.goal;
+        for _ in 0..length {
+            let direction = Direction::ALL[self.words[place.index()] as usize & 3];
+            path.push(direction);
+            place = route.transitions.step(place, direction.opposite());
+        }
+    }
+}
+
+/// The nodes of a search that runs. Like the queues it is made for one search
+/// and passed by value, so that its parts are kept in registers.
+struct Running<'a> {
+    words: &'a mut [u32; INDICES],
+    age: u32,
+}
+
+impl Running<'_> {
     /// Notes a way to a state, if it is better than those known, and tells
     /// whether it is.
     #[inline]
@@ -272,64 +320,77 @@ impl Nodes {
     fn close(&mut self, index: usize) {
         self.words[index] &= !(AGE - 1) | ((1 << MOVE_BITS) - 1);
     }
-
-    /// The moves from the start to the goal, the last one first.
-    fn walk_back(&self, route: &Route, length: u32, path: &mut Vec<Direction>) {
-        path.clear();
-        let mut place: Place = route.goal;
-        for _ in 0..length {
-            let direction = Direction::ALL[self.words[place.index()] as usize & 3];
-            path.push(direction);
-            place = route.transitions.step(place, direction.opposite());
-        }
-    }
 }
 
 /// The states that are reached and not expanded, of which that with the least
 /// `f` is next, and of several the latest.
 trait Queue {
     type F;
-    fn clear(&mut self);
     fn push(&mut self, f: Self::F, state: Packed);
     fn pop(&mut self) -> Option<Packed>;
 }
 
-/// A stack for each `f`. Their memory is kept from search to search.
-#[derive(Default)]
+/// A stack for each `f`: lists through one array.
 struct Stacks {
-    stacks: Vec<Vec<Packed>>,
-    /// There is nothing in the stacks before this one ...
-    first: usize,
-    /// ... and from this one on.
-    end: usize,
+    /// A state, and the entry below it in its stack.
+    entries: Box<[(Packed, u32); ENTRIES]>,
+    /// The top entry of each stack, or 0.
+    tops: Box<[u32; STACKS]>,
 }
 
-impl Queue for Stacks {
+/// More than all the moves between states of 3x3, 483,840: a way that is found
+/// to be better is pushed once, when the state that it comes from is expanded.
+const ENTRIES: usize = 1 << 19;
+
+impl Stacks {
+    fn new() -> Stacks {
+        Stacks {
+            entries: filled_box((0, 0)),
+            tops: filled_box(0),
+        }
+    }
+
+    /// Empties them.
+    fn begin(&mut self) -> RunningStacks<'_> {
+        self.tops.fill(0);
+        RunningStacks {
+            entries: &mut self.entries,
+            tops: &mut self.tops,
+            count: 1,
+            first: STACKS,
+        }
+    }
+}
+
+/// The stacks of a search that runs.
+struct RunningStacks<'a> {
+    entries: &'a mut [(Packed, u32); ENTRIES],
+    tops: &'a mut [u32; STACKS],
+    count: usize,
+    /// There is nothing in the stacks before this one.
+    first: usize,
+}
+
+impl Queue for RunningStacks<'_> {
     type F = u32;
 
-    fn clear(&mut self) {
-        if self.stacks.is_empty() {
-            self.stacks.resize_with(STACKS, Vec::new);
-        }
-        self.stacks[..self.end].iter_mut().for_each(Vec::clear);
-        self.first = STACKS;
-        self.end = 0;
-    }
-
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, f: u32, state: Packed) {
         let f = f as usize & (STACKS - 1);
-        self.stacks[f].push(state);
+        self.entries[self.count & (ENTRIES - 1)] = (state, self.tops[f]);
+        self.tops[f] = self.count as u32;
+        self.count += 1;
         self.first = self.first.min(f);
-        self.end = self.end.max(f + 1);
     }
 
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self) -> Option<Packed> {
-        while self.first < self.end {
-            let state = self.stacks[self.first].pop();
-            if state.is_some() {
-                return state;
+        while self.first < STACKS {
+            let top = &mut self.tops[self.first & (STACKS - 1)];
+            if *top != 0 {
+                let (state, below) = self.entries[*top as usize & (ENTRIES - 1)];
+                *top = below;
+                return Some(state);
             }
             self.first += 1;
         }
@@ -343,16 +404,27 @@ struct Heap {
     /// The bits of an `f` that is not negative are in the order of its values;
     /// then comes the number of states before.
     states: BinaryHeap<(Reverse<u64>, u32, Packed)>,
+}
+
+impl Heap {
+    /// Empties it.
+    fn begin(&mut self) -> RunningHeap<'_> {
+        self.states.clear();
+        RunningHeap {
+            states: &mut self.states,
+            count: 0,
+        }
+    }
+}
+
+/// The heap of a search that runs.
+struct RunningHeap<'a> {
+    states: &'a mut BinaryHeap<(Reverse<u64>, u32, Packed)>,
     count: u32,
 }
 
-impl Queue for Heap {
+impl Queue for RunningHeap<'_> {
     type F = f64;
-
-    fn clear(&mut self) {
-        self.states.clear();
-        self.count = 0;
-    }
 
     #[inline]
     fn push(&mut self, f: f64, state: Packed) {

@@ -81,14 +81,40 @@ pub(super) fn solve(problem: &Problem, detail: Detail, moves: &mut String) -> So
 fn write(word: u128, detail: Detail, moves: &mut String) -> u32 {
     let length = (u128::BITS - 1 - word.leading_zeros()) / 2;
     if detail == Detail::Moves {
-        let mut rest = word;
-        for _ in 0..length {
-            moves.push(Direction::ALL[(rest & 3) as usize].letter());
-            rest >>= 2;
+        // Whole bytes of moves, the useless ones behind the last included.
+        let mut letters = [[0; MOVES_A_BYTE]; ROOM / MOVES_A_BYTE];
+        for (four, byte) in letters.iter_mut().zip(word.to_le_bytes()) {
+            *four = LETTERS[usize::from(byte)];
         }
+        let letters = letters.as_flattened();
+        let letters = letters.get(..length as usize).unwrap_or_default();
+        // They are all ASCII, so this does not fail.
+        moves.push_str(std::str::from_utf8(letters).unwrap_or_default());
     }
     length
 }
+
+/// Moves in a byte of a word.
+const MOVES_A_BYTE: usize = 4;
+
+/// The most moves of any board, 36, in whole bytes of a word.
+const ROOM: usize = 40;
+
+/// The letters of the moves in a byte, that in the lowest bits first.
+static LETTERS: [[u8; MOVES_A_BYTE]; 256] = {
+    let mut letters = [[0; MOVES_A_BYTE]; 256];
+    let mut byte = 0;
+    while byte < letters.len() {
+        let mut place = 0;
+        while place < MOVES_A_BYTE {
+            let direction = Direction::ALL[byte >> (2 * place) & 3];
+            letters[byte][place] = direction.letter() as u8;
+            place += 1;
+        }
+        byte += 1;
+    }
+    letters
+};
 
 /// The index of a state, without gaps.
 #[inline]
