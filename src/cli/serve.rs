@@ -112,6 +112,11 @@ struct ConnectionArgs {
     /// Close a connection that leaves a ping unanswered for so long
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "20s")]
     keepalive_timeout: Duration,
+
+    /// The longest that a call may take, whatever deadline it asks for; a
+    /// stream's too [default: none]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    max_deadline: Option<Duration>,
 }
 
 /// The largest window there is (RFC 9113, section 6.9.1).
@@ -128,6 +133,7 @@ impl From<ConnectionArgs> for ConnectionSettings {
             hello_timeout: args.hello_timeout,
             keepalive_interval: args.keepalive_interval,
             keepalive_timeout: args.keepalive_timeout,
+            max_deadline: args.max_deadline,
             max_header_bytes: args.max_header_bytes,
         }
     }

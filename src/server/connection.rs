@@ -53,6 +53,8 @@ pub struct ConnectionSettings {
     pub keepalive_interval: Duration,
     /// How long the answer to a ping may take.
     pub keepalive_timeout: Duration,
+    /// The longest that a call may take, whatever it asks for.
+    pub max_deadline: Option<Duration>,
     /// The most bytes of a request's headers.
     pub max_header_bytes: u32,
 }
@@ -68,6 +70,8 @@ impl Default for ConnectionSettings {
             hello_timeout: Duration::from_secs(10),
             keepalive_interval: Duration::from_secs(60),
             keepalive_timeout: Duration::from_secs(20),
+            // A pipeline may stream for days.
+            max_deadline: None,
             max_header_bytes: 16 << 10,
         }
     }
@@ -107,7 +111,11 @@ pub(super) async fn serve(
 ) {
     let (io, received) = Counted::new(stream);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        deadline::call(routes.clone(), request.map(Body::new))
+        deadline::call(
+            routes.clone(),
+            request.map(Body::new),
+            settings.max_deadline,
+        )
     });
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder

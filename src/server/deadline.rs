@@ -7,6 +7,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -23,12 +24,18 @@ fn exceeded() -> Status {
     Status::deadline_exceeded("the deadline passed before the call was answered")
 }
 
-/// Answers a request by its deadline.
+/// Answers a request by its deadline, or by the server's own where that is
+/// sooner.
 pub(super) async fn call(
     mut routes: Routes,
     mut request: Request<Body>,
+    ceiling: Option<Duration>,
 ) -> Result<Response<Body>, Infallible> {
-    let Some(deadline) = Deadline::of(request.headers()) else {
+    let asked = Deadline::of(request.headers());
+    let own = ceiling
+        .and_then(|ceiling| Instant::now().checked_add(ceiling))
+        .map(Deadline);
+    let Some(deadline) = asked.into_iter().chain(own).min() else {
         return routes.call(request).await;
     };
     request.extensions_mut().insert(deadline);

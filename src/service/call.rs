@@ -26,7 +26,7 @@ impl Drop for CancelOnDrop {
 }
 
 /// When a call's answer is of no use any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline(pub Instant);
 
 impl Deadline {

@@ -5,6 +5,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use loyd::server::Config;
+use loyd::service::Settings;
 use loyd::wire::v1::{Algorithm, SolveRequest};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -131,4 +133,29 @@ async fn a_deadline_holds_for_a_health_watch() {
     assert!(soon(watch.message()).await.unwrap().is_some());
     let status = soon(watch.message()).await.unwrap_err();
     assert_eq!(status.code(), Code::DeadlineExceeded, "{status:?}");
+}
+
+#[tokio::test]
+async fn the_server_may_have_a_ceiling_of_its_own() {
+    let mut config = Config::default();
+    config.connection.max_deadline = Some(Duration::from_millis(200));
+    let server = Server::with(Settings::default(), config).await;
+    let mut client = server.plain_client().await;
+    for timeout in [None, Some("1H")] {
+        let (_sender, requests) = mpsc::channel(1);
+        let mut request = Request::new(ReceiverStream::new(requests));
+        if let Some(timeout) = timeout {
+            request = with_timeout(request.into_inner(), timeout);
+        }
+        let mut responses = soon(client.solve_batch(request))
+            .await
+            .unwrap()
+            .into_inner();
+        let status = soon(responses.message()).await.unwrap_err();
+        assert_eq!(
+            status.code(),
+            Code::DeadlineExceeded,
+            "{timeout:?}: {status:?}"
+        );
+    }
 }
