@@ -114,7 +114,10 @@ fn order_of(weight: Weight) -> Order {
             }
         }
     }
-    Order::Fractional(weight.get())
+    // From a weight on that no number of moves makes up for, the order is that
+    // by h, then g, whatever the weight: there is no need for sums that would
+    // be rounded, or overflow.
+    Order::Fractional(weight.get().min(f64::from(1 << DEPTH_BITS)))
 }
 
 fn solve(

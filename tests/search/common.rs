@@ -6,24 +6,24 @@ use loyd::search::{
 };
 
 /// All boards of a shape, reachable or not, by their Cantor ranks.
-pub fn all_boards(shape: Shape) -> impl Iterator<Item = Board> {
+pub(crate) fn all_boards(shape: Shape) -> impl Iterator<Item = Board> {
     (0..cantor::factorial(shape.cells())).map(move |rank| board(shape, rank))
 }
 
 /// The board of a Cantor rank.
-pub fn board(shape: Shape, rank: u32) -> Board {
+pub(crate) fn board(shape: Shape, rank: u32) -> Board {
     let mut tiles = [0; 9];
     cantor::unrank(rank, &mut tiles[..shape.cells()]);
     Board::from_bytes(shape, &tiles[..shape.cells()]).unwrap()
 }
 
 /// A goal as text, with the number of columns of its shape.
-pub fn goal(text: &str, shape: Shape) -> Board {
+pub(crate) fn goal(text: &str, shape: Shape) -> Board {
     loyd::puzzle::text::parse(text, Some(shape.columns())).unwrap()
 }
 
 /// The standard goal and one with its blank on an edge and in the centre.
-pub fn goals_of_eight() -> [Board; 3] {
+pub(crate) fn goals_of_eight() -> [Board; 3] {
     [
         "1 2 3 4 5 6 7 8 0",
         "1 0 2 3 4 5 6 7 8",
@@ -33,14 +33,14 @@ pub fn goals_of_eight() -> [Board; 3] {
 }
 
 /// The shapes below 3x3.
-pub fn smaller_shapes() -> impl Iterator<Item = Shape> {
+pub(crate) fn smaller_shapes() -> impl Iterator<Item = Shape> {
     Shape::ALL
         .into_iter()
         .filter(|&shape| shape != Shape::EIGHT)
 }
 
 /// The options for a method, its other options being the default.
-pub fn method(method: Method) -> SearchOptions {
+pub(crate) fn method(method: Method) -> SearchOptions {
     SearchOptions {
         method,
         ..SearchOptions::default()
@@ -48,7 +48,7 @@ pub fn method(method: Method) -> SearchOptions {
 }
 
 /// The options for A* with a heuristic and a weight.
-pub fn a_star(heuristic: Heuristic, weight: f64) -> SearchOptions {
+pub(crate) fn a_star(heuristic: Heuristic, weight: f64) -> SearchOptions {
     SearchOptions {
         method: Method::AStar,
         heuristic,
@@ -58,7 +58,7 @@ pub fn a_star(heuristic: Heuristic, weight: f64) -> SearchOptions {
 }
 
 /// Solves without a budget.
-pub fn run(
+pub(crate) fn run(
     workspace: &mut Workspace,
     problem: &Problem,
     options: &SearchOptions,
@@ -69,7 +69,7 @@ pub fn run(
 
 /// Solves a problem that can be solved, replays the moves, and returns their
 /// number and whether that is proved to be the least.
-pub fn solved(
+pub(crate) fn solved(
     workspace: &mut Workspace,
     problem: &Problem,
     options: &SearchOptions,
@@ -94,7 +94,7 @@ pub fn solved(
 
 /// The rows of `tests/data/distance_distribution.tsv`: how many states there
 /// are at each distance.
-pub fn distribution(row: &str) -> Vec<u64> {
+pub(crate) fn distribution(row: &str) -> Vec<u64> {
     let file = include_str!("../data/distance_distribution.tsv");
     let (_, counts) = file
         .lines()
@@ -108,7 +108,7 @@ pub fn distribution(row: &str) -> Vec<u64> {
 }
 
 /// The row of a goal in that file.
-pub fn distribution_of(goal: &Board) -> Vec<u64> {
+pub(crate) fn distribution_of(goal: &Board) -> Vec<u64> {
     let shape = goal.shape();
     if *goal == Board::standard_goal(shape) {
         distribution(&format!("{shape} blank last"))
