@@ -232,7 +232,7 @@ struct Piece {
 
 impl Piece {
     fn expected_cost(&self) -> Duration {
-        expected_cost(self.batch.options.method, self.end - self.first)
+        expected_cost(&self.batch.options, self.end - self.first)
     }
 }
 
@@ -273,7 +273,7 @@ impl Steps {
         match Batch::parse(id, boards, goal.as_ref(), options.as_ref(), settings) {
             Ok(batch) if batch.len() == 0 => respond(None),
             Ok(batch) => {
-                let size = piece_boards(batch.options.method);
+                let size = piece_boards(&batch.options);
                 Steps::Pieces {
                     batch: Arc::new(batch),
                     next: 0,

@@ -17,7 +17,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use super::error::Fault;
 use super::queue::{FairQueue, Lane};
 use crate::puzzle::Problem;
-use crate::search::{self, Budget, Method, SearchOptions, Solution, Workspace, WorkspacePool};
+use crate::search::{
+    self, Budget, Heuristic, Method, SearchOptions, Solution, Workspace, WorkspacePool,
+};
 
 /// What a piece of a batch should cost: long against the 75 us that it takes
 /// to wake a sleeping thread and be woken again, short against what a call in
@@ -34,19 +36,21 @@ const MAX_PIECE_BOARDS: usize = 4096;
 
 /// What a board costs on average, as measured by `benches/search`; only the
 /// order of magnitude matters.
-fn cost_of_board(method: Method) -> Duration {
-    match method {
-        Method::GoalTable => Duration::from_nanos(100),
-        Method::BidirectionalBfs => Duration::from_micros(8),
-        Method::GreedyBestFirst => Duration::from_micros(10),
-        Method::AStar => Duration::from_micros(50),
-        Method::Bfs => Duration::from_millis(1),
+fn cost_of_board(options: &SearchOptions) -> Duration {
+    match (options.method, options.heuristic) {
+        (Method::GoalTable, _) => Duration::from_nanos(100),
+        (Method::BidirectionalBfs | Method::GreedyBestFirst, _) => Duration::from_micros(8),
+        (Method::AStar, Heuristic::MisplacedTiles) => Duration::from_micros(400),
+        (Method::AStar, Heuristic::Manhattan | Heuristic::LinearConflict) => {
+            Duration::from_micros(25)
+        }
+        (Method::Bfs, _) => Duration::from_micros(160),
     }
 }
 
 /// How many boards make a piece.
-pub(super) fn piece_boards(method: Method) -> usize {
-    let boards = PIECE.as_nanos() / cost_of_board(method).as_nanos().max(1);
+pub(super) fn piece_boards(options: &SearchOptions) -> usize {
+    let boards = PIECE.as_nanos() / cost_of_board(options).as_nanos().max(1);
     let boards = usize::try_from(boards)
         .unwrap_or(MAX_PIECE_BOARDS)
         .min(MAX_PIECE_BOARDS);
@@ -55,8 +59,8 @@ pub(super) fn piece_boards(method: Method) -> usize {
 }
 
 /// What so many boards are expected to cost.
-pub(super) fn expected_cost(method: Method, boards: usize) -> Duration {
-    cost_of_board(method).saturating_mul(u32::try_from(boards).unwrap_or(u32::MAX))
+pub(super) fn expected_cost(options: &SearchOptions, boards: usize) -> Duration {
+    cost_of_board(options).saturating_mul(u32::try_from(boards).unwrap_or(u32::MAX))
 }
 
 /// Whether work of this cost runs where the request was read.

@@ -17,7 +17,7 @@ pub(super) async fn solve(
 ) -> Result<SolveResponse, Fault> {
     let (call, _cancel_on_drop) = Call::begin(request.extensions());
     let (problem, options) = convert::request(request.get_ref(), &solver.settings)?;
-    let cost = expected_cost(options.method, 1);
+    let cost = expected_cost(&options, 1);
     let searched = solver.compute.run_now(cost, move |workspace| {
         let started = Instant::now();
         let mut moves = String::new();
