@@ -1,1 +1,3 @@
+//! The command line of Loyd.
+
 fn main() {}

@@ -4,6 +4,13 @@
 //! `cargo test --test search -- --include-ignored --skip write_golden_files`
 //! also runs A* from every state to three goals.
 
+#![expect(
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "what fails here has to fail loudly"
+)]
+
 #[path = "search/cantor.rs"]
 mod cantor;
 #[path = "search/common.rs"]

@@ -1,5 +1,10 @@
 //! A board: tiles and one blank on the cells of a shape.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "rows, columns and cells of a supported shape are at most nine"
+)]
+
 use std::fmt;
 
 use super::shape::{MAX_CELLS, Shape, ShapeError};

@@ -6,6 +6,11 @@
 //! "Über die einfachen Zahlensysteme", 1869; D. H. Lehmer's code, 1960). It
 //! turns a state into an index, so a visited set can be an array.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "places and digits are at most MAX_ITEMS"
+)]
+
 /// The most items whose ranks fit in a `u32`: 12! = 479,001,600.
 pub const MAX_ITEMS: usize = 12;
 

@@ -87,7 +87,7 @@ fn parity(board: &Board) -> usize {
         rest = right;
     }
     let columns = board.shape().columns();
-    let row = if columns % 2 == 0 {
+    let row = if columns.is_multiple_of(2) {
         board.blank() / columns
     } else {
         0

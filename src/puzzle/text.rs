@@ -225,7 +225,7 @@ fn board_of(
     match columns {
         _ if found < 4 => Err(TextError::NotWhole { found }),
         Some(columns) if columns == found => Err(TextError::NotWhole { found }),
-        Some(columns) if columns == 0 || found % columns != 0 => {
+        Some(columns) if columns == 0 || !found.is_multiple_of(columns) => {
             Err(TextError::ColumnsDoNotFit { found, columns })
         }
         Some(columns) => {
