@@ -22,6 +22,13 @@
 //!     target/release/deps/search-... --count bidirectional
 //! ```
 
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "what fails here has to fail loudly"
+)]
+
 use std::env;
 use std::hint::black_box;
 use std::process::Command;
@@ -267,7 +274,8 @@ fn compare(only: Option<&str>, rounds: usize) {
     }
     let mut nanos = vec![vec![0.0; rounds]; contestants.len()];
     let mut lengths = vec![0; contestants.len()];
-    for round in 0..rounds {
+    let mut round = 0;
+    while round < rounds {
         lengths.fill(0);
         for slice in boards.chunks(SLICE) {
             for (row, contestant) in contestants.iter_mut().enumerate() {
@@ -277,6 +285,7 @@ fn compare(only: Option<&str>, rounds: usize) {
                 lengths[row] += sum;
             }
         }
+        round += 1;
     }
     println!(
         "{:32} {:>10} {:>10} {:>7} {:>9}  {:17}  compared with",

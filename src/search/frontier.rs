@@ -161,3 +161,47 @@ impl Frontier {
         Ok(None)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::visited::Side;
+    use super::super::{Budget, SearchOptions};
+    use super::*;
+
+    /// From each cell of the blank to the last level: that is every search
+    /// there can be, as tiles are only names. What the lists have room for is
+    /// enough, and every state comes up once.
+    #[test]
+    fn every_level_of_every_board_fits() {
+        let (mut longest, mut most_few) = (0, 0);
+        for shape in Shape::ALL {
+            for cell in 0..shape.cells() {
+                let transitions = Transitions::of(shape, cell);
+                let mut visited = Visited::new();
+                let mut frontier = Frontier::new();
+                let options = SearchOptions::default();
+                let mut meter = Meter::new(&options, &Budget::UNLIMITED);
+                visited.begin();
+                let root = Place::of_goal(cell);
+                visited.root(root, Side::Start);
+                frontier.begin(root);
+                let tag = visited.tag(Side::Start);
+                let mut states = 0;
+                while frontier.length() > 0 {
+                    states += frontier.length();
+                    let met = frontier.expand(transitions, &mut visited, tag, &mut meter);
+                    assert!(met.unwrap().is_none());
+                    let few = if frontier.is_large {
+                        0
+                    } else {
+                        frontier.length
+                    };
+                    most_few = most_few.max(few);
+                    longest = longest.max(frontier.many.longest_list());
+                }
+                assert_eq!(states, transitions.states(), "{shape} {cell}");
+            }
+        }
+        assert_eq!((longest, most_few), (3_157, 1_999));
+    }
+}

@@ -108,7 +108,9 @@ pub(super) fn table(
     transitions: &Transitions,
     goal_blank: usize,
 ) -> &'static [u8; INDICES] {
-    static ALL: [[[OnceLock<Box<[u8; INDICES]>>; 3]; MAX_CELLS]; Shape::SLOTS] =
+    /// By the goal's blank and the heuristic.
+    type OfShape = [[OnceLock<Box<[u8; INDICES]>>; 3]; MAX_CELLS];
+    static ALL: [OfShape; Shape::SLOTS] =
         [const { [const { [const { OnceLock::new() }; 3] }; MAX_CELLS] }; Shape::SLOTS];
     ALL[transitions.shape().slot()][goal_blank][heuristic as usize]
         .get_or_init(|| build(heuristic, transitions, goal_blank))

@@ -91,10 +91,10 @@ impl Transitions {
             *rank = half as u16;
         }
         let mut steps = [[Exit::default(); 4]; MAX_CELLS];
-        for cell in 0..cells {
-            for direction in Direction::ALL {
+        for (cell, steps) in steps.iter_mut().enumerate().take(cells) {
+            for (direction, step) in Direction::ALL.into_iter().zip(steps) {
                 if let Some(next) = shape.neighbour(cell, direction) {
-                    steps[cell][direction as usize] = exit(shape, cell, next, direction);
+                    *step = exit(shape, cell, next, direction);
                 }
             }
             if let Some(below) = shape.neighbour(cell, Direction::Down) {
@@ -110,7 +110,7 @@ impl Transitions {
         }
         let mut exits = [[Exit::default(); 4]; CODES];
         let mut counts = [0; CODES];
-        for cell in 0..cells {
+        for (cell, steps) in steps.iter().enumerate().take(cells) {
             let moves =
                 Direction::ALL.map(|direction| (direction as u32, Some(direction.opposite())));
             for (arrival, back) in moves.into_iter().chain([(NO_MOVE, None)]) {
@@ -119,7 +119,7 @@ impl Transitions {
                     .into_iter()
                     .filter(|direction| Some(*direction) != back)
                     .filter(|direction| shape.neighbour(cell, *direction).is_some())
-                    .map(|direction| steps[cell][direction as usize])
+                    .map(|direction| steps[direction as usize])
                     .collect();
                 counts[code] = onward.len() as u8;
                 exits[code][..onward.len()].copy_from_slice(&onward);
