@@ -110,10 +110,14 @@ impl Answer {
             Outcome::LimitReached => out.write_all(b"limit reached")?,
         }
         if style.stats {
+            out.write_all(b"\t")?;
+            if found.outcome == Outcome::Solved {
+                write!(out, "length={} optimal={} ", found.length, found.optimal)?;
+            }
             write!(
                 out,
-                "\tlength={} optimal={} expanded={} generated={}",
-                found.length, found.optimal, found.expanded, found.generated
+                "expanded={} generated={}",
+                found.expanded, found.generated
             )?;
         }
         out.write_all(b"\n")

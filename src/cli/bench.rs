@@ -114,6 +114,8 @@ struct Latency {
 struct Tally {
     boards: u64,
     errors: u64,
+    /// What the first error was.
+    first_error: Option<String>,
     latency: Histogram<u64>,
 }
 
@@ -124,6 +126,7 @@ impl Tally {
         Ok(Tally {
             boards: 0,
             errors: 0,
+            first_error: None,
             latency,
         })
     }
@@ -136,6 +139,9 @@ impl Tally {
     fn add(&mut self, other: &Tally) {
         self.boards += other.boards;
         self.errors += other.errors;
+        if self.first_error.is_none() {
+            self.first_error.clone_from(&other.first_error);
+        }
         // Both have the same bounds, so all of it fits.
         let _ = self.latency.add(&other.latency);
     }
@@ -216,6 +222,10 @@ async fn load(args: Arc<Args>) -> Result<Report, RemoteError> {
     let mut all = Tally::new()?;
     while let Some(ended) = streams.join_next().await {
         all.add(&ended.map_err(|error| RemoteError::Start(io::Error::other(error)))??);
+    }
+    if let Some(error) = &all.first_error {
+        // Standard error may be closed; the count of errors still tells.
+        let _ = writeln!(io::stderr(), "the first error: {error}");
     }
     let at = |quantile| all.latency.value_at_quantile(quantile);
     Ok(Report {
@@ -312,6 +322,11 @@ impl Load {
             };
             let since = pace.wait().await;
             let answered = self.client.solve(request).await;
+            if let Err(status) = &answered {
+                tally
+                    .first_error
+                    .get_or_insert_with(|| remote::describe(status));
+            }
             tally.answered(since);
             tally.boards += 1;
             let solved = answered.is_ok_and(|response| {
@@ -371,7 +386,11 @@ impl Load {
                     };
                     tally.errors += list.results.iter().filter(is_error).count() as u64;
                 }
-                Some(solve_batch_response::Results::Error(_)) | None => tally.errors += 1,
+                Some(solve_batch_response::Results::Error(error)) => {
+                    tally.errors += 1;
+                    tally.first_error.get_or_insert(error.message);
+                }
+                None => tally.errors += 1,
             }
             if !response.more
                 && let Some(since) = waiting.recv().await

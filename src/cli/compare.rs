@@ -131,9 +131,9 @@ pub(super) fn run(args: Args) -> Exit {
     let mut comparison = Comparison::new();
     let read = match (&args.boards, &args.input) {
         (boards, None) if !boards.is_empty() => {
-            boards
-                .iter()
-                .for_each(|board| comparison.line(&task, board));
+            for (number, board) in (1..).zip(boards) {
+                comparison.line(&task, number, board);
+            }
             Ok(())
         }
         (_, Some(path)) => match File::open(path) {
@@ -191,27 +191,30 @@ impl Comparison {
 
     fn lines(&mut self, task: &Task, input: impl Read) -> io::Result<()> {
         let mut lines = Lines::new(input);
-        loop {
-            match lines.next()? {
-                None => return Ok(()),
-                Some(Ok(line)) if line.trim().is_empty() => {}
-                Some(Ok(line)) => self.line(task, line),
-                Some(Err(error)) => self.refuse(&error),
+        let mut number = 0;
+        while let Some(line) = lines.next()? {
+            number += 1;
+            match line {
+                Ok(line) if line.trim().is_empty() => {}
+                Ok(line) => self.line(task, number, line),
+                Err(error) => self.refuse(number, &error),
             }
         }
+        Ok(())
     }
 
-    fn line(&mut self, task: &Task, line: &str) {
+    fn line(&mut self, task: &Task, number: u64, line: &str) {
         match task.parse(line) {
             Ok(problem) => self.solve(problem),
-            Err(error) => self.refuse(&error),
+            Err(error) => self.refuse(number, &error),
         }
     }
 
-    fn refuse(&mut self, error: &impl std::fmt::Display) {
+    /// Tells what is wrong with a line, counted from 1.
+    fn refuse(&mut self, number: u64, error: &impl std::fmt::Display) {
         self.refused += 1;
         // Standard error may be closed; the exit code still tells.
-        let _ = writeln!(io::stderr(), "error: {error}");
+        let _ = writeln!(io::stderr(), "error: line {number}: {error}");
     }
 
     fn solve(&mut self, problem: Problem) {

@@ -47,7 +47,7 @@ pub(super) enum RemoteError {
     BadUri { uri: String },
     #[error("cannot connect to {uri}: {reason}")]
     Connect { uri: String, reason: String },
-    #[error("the stream was lost after {answered} answers: {reason}")]
+    #[error("the stream was lost (boards answered: {answered}): {reason}")]
     Lost { answered: u64, reason: String },
     #[error("cannot start the client: {0}")]
     Start(#[source] io::Error),

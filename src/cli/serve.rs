@@ -20,7 +20,8 @@ use crate::service::{self, Settings, Solver};
 pub(super) struct Args {
     /// Address to listen on; port 0 takes a free one. The address is printed
     /// on standard output: `listening on http://127.0.0.1:50051`
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:50051")]
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:50051",
+          value_parser = parse_address)]
     listen: SocketAddr,
 
     /// Whether clients may list the services and their types
@@ -39,6 +40,17 @@ pub(super) struct Args {
     /// Build all goal tables before serving, not each on its first use
     #[arg(long)]
     warm: bool,
+
+    /// The most boards of a message in packed form: bounds what a message
+    /// makes the server keep beside its bytes
+    #[arg(long, value_name = "N", default_value = "65536",
+          value_parser = |value: &str| parse_count(value, 4_194_304))]
+    max_packed_boards: NonZeroUsize,
+
+    /// The most boards of a message in list form, which take more memory each
+    #[arg(long, value_name = "N", default_value = "16384",
+          value_parser = |value: &str| parse_count(value, 4_194_304))]
+    max_list_boards: NonZeroUsize,
 
     /// The most states to expand for a board, whatever a request says
     #[arg(long, value_name = "N", default_value_t = Settings::default().max_expanded)]
@@ -145,6 +157,12 @@ enum Switch {
     Off,
 }
 
+fn parse_address(value: &str) -> Result<SocketAddr, String> {
+    value.parse().map_err(|_| {
+        format!("`{value}` is not an IP address and a port, such as 127.0.0.1:50051 or [::1]:0")
+    })
+}
+
 /// Runs the server until a signal ends it.
 pub(super) fn run(args: Args) -> Exit {
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -170,6 +188,8 @@ async fn serve(args: Args) -> Exit {
         default_method: args.default_algorithm.into(),
         max_expanded: args.max_expanded,
         queued_work: args.queued_work,
+        max_packed_boards: args.max_packed_boards.get(),
+        max_list_boards: args.max_list_boards.get(),
         ..Settings::default()
     };
     if let Some(threads) = args.compute_threads {

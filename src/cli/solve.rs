@@ -94,6 +94,10 @@ pub(super) fn run(args: Args) -> Exit {
         },
         any_error: false,
     };
+    if args.boards.len() >= 4 && args.boards.iter().all(|board| board.trim().len() <= 2) {
+        return Exit::Usage
+            .because("a board is one argument: quote it, as in loyd solve '2 3 4 1 5 x 7 6 8'");
+    }
     if args.boards.is_empty() && io::stdin().is_terminal() {
         let _ = writeln!(
             io::stderr(),

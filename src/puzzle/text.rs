@@ -56,7 +56,7 @@ pub enum TextError {
     },
     /// Too few cells for any board: most often one row of several lines.
     #[error(
-        "{found} cells are not a whole board: write all rows on one line, \
+        "not a whole board (cells found: {found}): write all rows on one line, \
          as in `2 3 4 1 5 x 7 6 8` or `2 3 4 / 1 5 x / 7 6 8`"
     )]
     NotWhole {
@@ -72,7 +72,7 @@ pub enum TextError {
     /// No shape is given and the number of cells is no square.
     #[error(
         "{found} cells do not make a square board (4 or 9 would): \
-         separate rows by `/` or give the number of columns"
+         separate rows by `/` or give the number of columns (--columns)"
     )]
     NotSquare {
         /// The number of cells.
