@@ -20,7 +20,7 @@
 )]
 #![expect(
     clippy::indexing_slicing,
-    reason = "indices are states', or below lengths that are checked before"
+    reason = "indices are those of states, or masked to the length of their array"
 )]
 
 use std::cmp::Reverse;
@@ -30,11 +30,11 @@ use super::heuristic;
 use super::index::Place;
 use super::meter::{Meter, Stop};
 use super::route::Route;
-use super::transitions::{HALF_BITS, INDICES, Packed, half_of, index_of, pack_root};
-use super::visited::filled_box;
+use super::transitions::{INDICES, Packed, half_of, index_of, pack_root};
+use super::visited::{clear, filled_box};
 use super::workspace::Workspace;
 use super::{Budget, Detail, Interrupted, Outcome, SearchOptions, Solution, Weight};
-use crate::puzzle::{Direction, MAX_CELLS};
+use crate::puzzle::Direction;
 
 /// The part of a [`Workspace`] that these methods use.
 pub(super) struct BestFirst {
@@ -117,7 +117,7 @@ fn order_of(weight: Weight) -> Order {
     // From a weight on that no number of moves makes up for, the order is that
     // by h, then g, whatever the weight: there is no need for sums that would
     // be rounded, or overflow.
-    Order::Fractional(weight.get().min(f64::from(1 << DEPTH_BITS)))
+    Order::Fractional(weight.get().min(f64::from(CLOSED)))
 }
 
 fn solve(
@@ -244,35 +244,34 @@ fn search<Q: Queue>(
 
 /// What is known of each state: how it was reached, and whether it is closed.
 ///
-/// From the top of a word: twelve bits of *age*, eighteen of depth plus one,
-/// two of the move. Ages count down from search to search, so a state that
-/// this one has not reached looks as if it had been reached by a very long
-/// way; depth plus one is 0 for a closed state, which no way is better than.
+/// From the top of a word: twelve bits of *age*, eighteen of *closeness*, two
+/// of the move. A closer way is one of fewer moves; a closed state is closer
+/// than any way makes it. Ages count up from search to search, so a state that
+/// this one has not reached is farther than any.
 struct Nodes {
     words: Box<[u32; INDICES]>,
     age: u32,
 }
 
 const MOVE_BITS: u32 = 2;
-const DEPTH_BITS: u32 = 18;
-const AGE: u32 = 1 << (MOVE_BITS + DEPTH_BITS);
-const NEVER: u32 = u32::MAX;
+const CLOSENESS_BITS: u32 = 18;
+const AGE: u32 = 1 << (MOVE_BITS + CLOSENESS_BITS);
+const CLOSED: u32 = (1 << CLOSENESS_BITS) - 1;
 
 impl Nodes {
     fn new() -> Nodes {
         Nodes {
-            words: filled_box(NEVER),
-            age: NEVER - (AGE - 1),
+            words: filled_box(0),
+            age: 0,
         }
     }
 
     /// Forgets all states.
     fn begin(&mut self) -> Running<'_> {
-        if self.age == 0 {
-            self.words[..MAX_CELLS << HALF_BITS].fill(NEVER);
-            self.age = NEVER - (AGE - 1);
-        }
-        self.age -= AGE;
+        self.age = self.age.checked_add(AGE).unwrap_or_else(|| {
+            clear(&mut self.words);
+            AGE
+        });
         Running {
             words: &mut self.words,
             age: self.age,
@@ -304,8 +303,8 @@ impl Running<'_> {
     #[inline]
     fn reach(&mut self, index: usize, depth: u32, direction: Direction) -> bool {
         let word = &mut self.words[index];
-        let new = self.age | (depth + 1) << MOVE_BITS | direction as u32;
-        let is_better = new >> MOVE_BITS < *word >> MOVE_BITS;
+        let new = self.age | (CLOSED - 1 - depth) << MOVE_BITS | direction as u32;
+        let is_better = new >> MOVE_BITS > *word >> MOVE_BITS;
         if is_better {
             *word = new;
         }
@@ -316,12 +315,13 @@ impl Running<'_> {
     /// closed.
     #[inline]
     fn open_depth(&self, index: usize) -> Option<u32> {
-        ((self.words[index] & (AGE - 1)) >> MOVE_BITS).checked_sub(1)
+        let closeness = self.words[index] >> MOVE_BITS & CLOSED;
+        (CLOSED - 1).checked_sub(closeness)
     }
 
     #[inline]
     fn close(&mut self, index: usize) {
-        self.words[index] &= !(AGE - 1) | ((1 << MOVE_BITS) - 1);
+        self.words[index] |= CLOSED << MOVE_BITS;
     }
 }
 

@@ -174,12 +174,12 @@ fn expand_list<const CELL: usize, const ARRIVAL: usize>(
             };
             let byte = &mut visited[(step.cell << HALF_BITS) + usize::from(next_half)];
             let seen = tag.mark(byte, Seen::by(step.direction));
-            halves[step.list][*end_of_list & (ROOM - 1)] = next_half;
-            *end_of_list += usize::from(seen.is_new());
             if seen.is_met() {
                 met = Some(end - rest.len() - 1);
                 break 'states;
             }
+            halves[step.list][*end_of_list & (ROOM - 1)] = next_half;
+            *end_of_list += usize::from(seen.is_new());
         }
     }
     for (step, end_of_list) in moves.moves.iter().zip(ends).take(moves.count) {

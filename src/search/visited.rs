@@ -19,7 +19,7 @@ use std::hint::select_unpredictable;
 
 use super::index::Place;
 use super::transitions::{HALF_BITS, INDICES, Transitions};
-use crate::puzzle::{Direction, MAX_CELLS};
+use crate::puzzle::{Direction, MAX_CELLS, cantor};
 
 /// The end from which a state was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,9 +78,8 @@ impl Tag {
     #[inline]
     pub(super) fn mark(self, byte: &mut u8, reached: Seen) -> Seen {
         let seen = self.read(*byte);
-        // In loops where `reached` is always the same, so is its byte.
-        let new_byte = (reached.0 ^ self.other) as u8;
-        *byte = select_unpredictable(seen.is_new(), new_byte, *byte);
+        let next = select_unpredictable(seen.is_new(), reached, seen);
+        *byte = (next.0 ^ self.other) as u8;
         seen
     }
 
@@ -111,7 +110,7 @@ impl Visited {
     pub(super) fn begin(&mut self) {
         self.epoch += EPOCH;
         if self.epoch > u32::from(u8::MAX) {
-            self.bytes[..MAX_CELLS << HALF_BITS].fill(0);
+            clear(&mut self.bytes);
             self.epoch = EPOCH;
         }
     }
@@ -152,6 +151,15 @@ impl Visited {
             tell(direction);
             place = transitions.step(place, direction.opposite());
         }
+    }
+}
+
+/// Makes all that is kept of states 0, and leaves the gaps between indices
+/// alone: their memory was never taken.
+pub(super) fn clear<T: Copy + Default>(array: &mut [T; INDICES]) {
+    let halves = cantor::factorial(MAX_CELLS - 1) as usize / 2;
+    for of_cell in array.chunks_mut(1 << HALF_BITS).take(MAX_CELLS) {
+        of_cell[..halves].fill(T::default());
     }
 }
 
