@@ -142,7 +142,7 @@ impl Batch {
             }),
             (boards, options, count) => {
                 let faults = [boards.err(), options.err(), count.err()];
-                Err(Fault::first(faults.into_iter().flatten()).unwrap_or(Fault::Internal))
+                Err(Fault::first(faults))
             }
         }
     }
@@ -189,7 +189,7 @@ fn parse_packed(
         Err(error) => {
             let length = whole_boards(tiles.len(), rows, columns).err();
             let faults = [length, Some(Fault::PackedShape(error)), goal.clone().err()];
-            let fault = Fault::first(faults.into_iter().flatten()).unwrap_or(Fault::Internal);
+            let fault = Fault::first(faults);
             return (Err(fault), 0);
         }
     };
@@ -205,7 +205,7 @@ fn parse_packed(
         (Ok(()), Ok(goal)) => Ok(Boards::Packed { tiles, shape, goal }),
         (length, goal) => {
             let faults = [length.err(), goal.err()];
-            Err(Fault::first(faults.into_iter().flatten()).unwrap_or(Fault::Internal))
+            Err(Fault::first(faults))
         }
     };
     (boards, found)

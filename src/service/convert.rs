@@ -43,7 +43,7 @@ pub(super) fn request(
         (Ok(start), Ok(goal)) => Ok((problem(start, goal)?, options?)),
         (start, goal) => {
             let faults = [start.err(), goal.err(), options.err()];
-            Err(Fault::first(faults.into_iter().flatten()).unwrap_or(Fault::Internal))
+            Err(Fault::first(faults))
         }
     }
 }

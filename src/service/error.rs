@@ -102,10 +102,15 @@ impl Fault {
         }
     }
 
-    /// The one to report where several hold: the first in the order of
-    /// `ErrorReason`, and among equals the one found first.
-    pub(super) fn first(faults: impl IntoIterator<Item = Fault>) -> Option<Fault> {
-        faults.into_iter().min_by_key(|fault| fault.reason() as i32)
+    /// The one to report of those that hold: the first in the order of
+    /// `ErrorReason`, and among equals the one found first. Callers have at
+    /// least one.
+    pub(super) fn first<const CHECKS: usize>(faults: [Option<Fault>; CHECKS]) -> Fault {
+        faults
+            .into_iter()
+            .flatten()
+            .min_by_key(|fault| fault.reason() as i32)
+            .unwrap_or(Fault::Internal)
     }
 
     /// The bound that was broken; 0 where there is none.
