@@ -1,8 +1,8 @@
 //! Lower bounds on the moves that are left.
 //!
-//! The search reads them from a table of one byte a state, built at first use
-//! for each heuristic and cell of the goal's blank (181 KB for 3x3): all three
-//! are then as cheap as an array access.
+//! The search reads them, or what they make of each move, from a table of one
+//! byte a state, built at first use for each heuristic and cell of the goal's
+//! blank (181 KB for 3x3): all three are then as cheap as an array access.
 
 #![expect(
     clippy::indexing_slicing,
@@ -15,7 +15,7 @@ use super::Heuristic;
 use super::index::{Place, phase};
 use super::transitions::{INDICES, Transitions};
 use super::visited::filled_box;
-use crate::puzzle::{MAX_CELLS, Problem, Shape, cantor};
+use crate::puzzle::{Direction, MAX_CELLS, Problem, Shape, cantor};
 
 /// The estimate of the moves from a problem's start to its goal: never more
 /// than there are, and 0 at the goal.
@@ -102,26 +102,64 @@ fn out_of_order(items: impl Iterator<Item = usize>) -> usize {
     count - longest
 }
 
-/// The estimates of all states, by index.
+/// Something of all states, by index.
+type OfStates = [u8; INDICES];
+
+/// By the goal's blank and the heuristic.
+type OfShape = [[OnceLock<Box<OfStates>>; 3]; MAX_CELLS];
+
+/// For each shape. Not a constant, but an initial value that is repeated.
+macro_rules! of_shapes {
+    () => {
+        [const { [const { [const { OnceLock::new() }; 3] }; MAX_CELLS] }; Shape::SLOTS]
+    };
+}
+
+/// The estimates of all states.
 pub(super) fn table(
     heuristic: Heuristic,
     transitions: &Transitions,
     goal_blank: usize,
-) -> &'static [u8; INDICES] {
-    /// By the goal's blank and the heuristic.
-    type OfShape = [[OnceLock<Box<[u8; INDICES]>>; 3]; MAX_CELLS];
-    static ALL: [OfShape; Shape::SLOTS] =
-        [const { [const { [const { OnceLock::new() }; 3] }; MAX_CELLS] }; Shape::SLOTS];
+) -> &'static OfStates {
+    static ALL: [OfShape; Shape::SLOTS] = of_shapes!();
     ALL[transitions.shape().slot()][goal_blank][heuristic as usize]
         .get_or_init(|| build(heuristic, transitions, goal_blank))
 }
 
-fn build(heuristic: Heuristic, transitions: &Transitions, goal_blank: usize) -> Box<[u8; INDICES]> {
+/// By how much each move of a state raises `f = g + h`: two bits for each
+/// direction, the first one's lowest.
+pub(super) type Rises = OfStates;
+
+/// What the moves of all states raise `f` by: 0 to 2, as the heuristics are
+/// consistent.
+pub(super) fn rises(
+    heuristic: Heuristic,
+    transitions: &Transitions,
+    goal_blank: usize,
+) -> &'static Rises {
+    static ALL: [OfShape; Shape::SLOTS] = of_shapes!();
+    ALL[transitions.shape().slot()][goal_blank][heuristic as usize].get_or_init(|| {
+        let estimates = table(heuristic, transitions, goal_blank);
+        let mut values: Box<Rises> = filled_box(0);
+        for place in transitions.places() {
+            let estimate = estimates[place.index()];
+            for direction in Direction::ALL {
+                if let Some(next) = transitions.legal_step(place, direction) {
+                    let rise = estimates[next.index()] + 1 - estimate;
+                    values[place.index()] |= rise << (2 * direction as u32);
+                }
+            }
+        }
+        values
+    })
+}
+
+fn build(heuristic: Heuristic, transitions: &Transitions, goal_blank: usize) -> Box<OfStates> {
     let shape = transitions.shape();
     let items = shape.cells() - 1;
     // The goal cell of each item of an arrangement, the blank left out.
     let target = |item: u8| usize::from(item) + usize::from(usize::from(item) >= goal_blank);
-    let mut values: Box<[u8; INDICES]> = filled_box(0);
+    let mut values: Box<OfStates> = filled_box(0);
     // Both arrangements with the same half of a rank, by their parity.
     let mut pair = [[0_u8; MAX_CELLS]; 2];
     for half in 0..transitions.arrangements {

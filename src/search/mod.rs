@@ -13,6 +13,7 @@ pub mod goal_table;
 mod heuristic;
 mod index;
 mod meter;
+mod plain_a_star;
 mod route;
 mod transitions;
 mod visited;

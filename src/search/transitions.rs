@@ -145,6 +145,19 @@ impl Transitions {
         self.arrangements as usize * self.shape.cells()
     }
 
+    /// Every state.
+    pub(super) fn places(&self) -> impl Iterator<Item = Place> + use<> {
+        let arrangements = self.arrangements;
+        (0..self.shape.cells())
+            .flat_map(move |cell| (0..arrangements).map(move |half| Place { cell, half }))
+    }
+
+    /// The place that a move leads to, if it is legal.
+    pub(super) fn legal_step(&self, place: Place, direction: Direction) -> Option<Place> {
+        let is_legal = self.shape.neighbour(place.cell, direction).is_some();
+        is_legal.then(|| self.step(place, direction))
+    }
+
     /// The moves on from a state, without the way back.
     #[inline]
     pub(super) fn exits(&self, state: Packed) -> &[Exit] {

@@ -157,9 +157,14 @@ impl Visited {
 /// Makes all that is kept of states 0, and leaves the gaps between indices
 /// alone: their memory was never taken.
 pub(super) fn clear<T: Copy + Default>(array: &mut [T; INDICES]) {
+    fill(array, T::default());
+}
+
+/// Makes all that is kept of states this value.
+pub(super) fn fill<T: Copy>(array: &mut [T; INDICES], value: T) {
     let halves = cantor::factorial(MAX_CELLS - 1) as usize / 2;
     for of_cell in array.chunks_mut(1 << HALF_BITS).take(MAX_CELLS) {
-        of_cell[..halves].fill(T::default());
+        of_cell[..halves].fill(value);
     }
 }
 
