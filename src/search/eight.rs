@@ -20,7 +20,9 @@
 
 use super::index::Place;
 use super::meter::{Meter, Stop};
-use super::transitions::{HALF_BITS, INDICES, Packed, Ranks, arrival_of, pack, table_of, unpack};
+use super::transitions::{
+    HALF_BITS, INDICES, Packed, Ranks, Short, Transitions, arrival_of, pack, unpack,
+};
 use super::visited::{Seen, Tag, filled_box};
 use crate::puzzle::{Direction, Shape};
 
@@ -96,7 +98,7 @@ impl Eight {
     /// [`Stop`] where the search may not go on.
     pub(super) fn expand(
         &mut self,
-        ranks: Ranks<'_>,
+        transitions: &Transitions,
         visited: &mut [u8; INDICES],
         tag: Tag,
         meter: &mut Meter<'_>,
@@ -111,24 +113,39 @@ impl Eight {
         let mut work = Work {
             level,
             next,
-            ranks,
+            ranks: transitions.ranks(),
+            short: transitions.short(),
             visited,
             tag,
         };
-        for kernel in KERNELS[self.colour] {
+        // Most levels are within one grant, so lists are not metered one by one.
+        let (mut granted, mut expanded, mut generated) = (0, 0, 0);
+        let mut found = None;
+        'lists: for kernel in KERNELS[self.colour] {
             let length = work.level.lengths[kernel.list];
             let mut done = 0;
             while done < length {
-                let end = done + meter.grant(length - done)?;
+                if expanded == granted {
+                    meter.spend(expanded, generated);
+                    (expanded, generated) = (0, 0);
+                    granted = meter.grant(usize::MAX)?;
+                }
+                let end = length.min(done + granted - expanded);
                 let met = (kernel.expand)(&mut work, done, end);
-                let expanded = met.map_or(end, |met| met + 1) - done;
-                meter.spend(expanded, expanded as u64 * kernel.degree);
+                let count = met.map_or(end, |met| met + 1) - done;
+                expanded += count;
+                generated += count as u64 * kernel.degree;
                 if let Some(met) = met {
                     let half = work.level.halves[kernel.list][met];
-                    return Ok(Some(kernel.code | Packed::from(half)));
+                    found = Some(kernel.code | Packed::from(half));
+                    break 'lists;
                 }
                 done = end;
             }
+        }
+        meter.spend(expanded, generated);
+        if found.is_some() {
+            return Ok(found);
         }
         work.level.lengths = [0; LISTS];
         self.colour ^= 1;
@@ -141,6 +158,7 @@ struct Work<'a> {
     level: &'a mut Lists,
     next: &'a mut Lists,
     ranks: Ranks<'a>,
+    short: &'a Short,
     visited: &'a mut [u8; INDICES],
     tag: Tag,
 }
@@ -154,7 +172,7 @@ fn expand_list<const CELL: usize, const ARRIVAL: usize>(
     end: usize,
 ) -> Option<usize> {
     let moves = const { Onward::from(CELL, ARRIVAL) };
-    let (tag, ranks) = (work.tag, work.ranks);
+    let (tag, ranks, short) = (work.tag, work.ranks, work.short);
     let (visited, next) = (&mut *work.visited, &mut *work.next);
     let halves = &mut *next.halves;
     let states = &work.level.halves[list_of(CELL, Direction::ALL[ARRIVAL])][begin..end];
@@ -167,12 +185,9 @@ fn expand_list<const CELL: usize, const ARRIVAL: usize>(
             if number >= moves.count {
                 continue;
             }
-            let next_half = if step.table == 0 {
-                half
-            } else {
-                ranks.0[(step.table << HALF_BITS) + usize::from(half)]
-            };
-            let byte = &mut visited[(step.cell << HALF_BITS) + usize::from(next_half)];
+            let next_half = short.follow(ranks, CELL, step.direction, half);
+            let byte =
+                &mut visited[((step.cell << HALF_BITS) + usize::from(next_half)) & (INDICES - 1)];
             let seen = tag.mark(byte, Seen::by(step.direction));
             if seen.is_met() {
                 met = Some(end - rest.len() - 1);
@@ -256,8 +271,6 @@ struct Step {
     /// The blank's new cell.
     cell: usize,
     direction: Direction,
-    /// The table of ranks; table 0 changes nothing.
-    table: usize,
     list: usize,
 }
 
@@ -273,7 +286,6 @@ impl Onward {
             moves: [Step {
                 cell,
                 direction: Direction::Up,
-                table: 0,
                 list: 0,
             }; 3],
             count: 0,
@@ -288,7 +300,6 @@ impl Onward {
                 onward.moves[onward.count] = Step {
                     cell: next,
                     direction,
-                    table: table_of(cell, Shape::EIGHT.columns(), direction),
                     list: list_of(next, direction),
                 };
                 onward.count += 1;

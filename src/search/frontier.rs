@@ -101,7 +101,7 @@ impl Frontier {
             self.is_large = true;
         }
         let met = if self.is_large {
-            self.many.expand(ranks, visited, tag, meter)?
+            self.many.expand(transitions, visited, tag, meter)?
         } else {
             self.expand_few(transitions, visited, tag, meter)?
         };
@@ -199,7 +199,7 @@ mod tests {
                     most_few = most_few.max(few);
                     longest = longest.max(frontier.many.longest_list());
                 }
-                assert_eq!(states, transitions.states(), "{shape} {cell}");
+                assert_eq!(states, transitions.places().count(), "{shape} {cell}");
             }
         }
         assert_eq!((longest, most_few), (3_157, 1_999));

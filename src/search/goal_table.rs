@@ -2,7 +2,7 @@
 //!
 //! Moves can be taken back, so the distance *from* the goal is the distance
 //! *to* it. Any goal is that of its blank's cell with the tiles relabelled, so
-//! a 3x3 board has nine tables, of 1.4 MB each. A table has the whole solution
+//! a 3x3 board has nine tables, of 1.5 MB each. A table has the whole solution
 //! of each state in one word, so an answer is one look-up and no walk.
 
 #![expect(
@@ -65,7 +65,7 @@ pub(super) fn solve(problem: &Problem, detail: Detail, moves: &mut String) -> So
     };
     let shape = problem.shape();
     let transitions = Transitions::of(shape, goal.blank());
-    let index = dense(transitions, start);
+    let index = transitions.dense(start);
     let length = match Table::of(shape, goal.blank()) {
         Table::Narrow(words) => write(u128::from(words[index]), detail, moves),
         Table::Wide(words) => write(words[index], detail, moves),
@@ -116,30 +116,24 @@ static LETTERS: [[u8; MOVES_A_BYTE]; 256] = {
     letters
 };
 
-/// The index of a state, without gaps.
-#[inline]
-fn dense(transitions: &Transitions, place: Place) -> usize {
-    place.cell * transitions.arrangements as usize + place.half as usize
-}
-
 fn build<Word>(transitions: &Transitions, goal_blank: usize) -> Box<[Word]>
 where
     Word: Copy + Default + Eq + From<u8> + Shl<u32, Output = Word> + BitOr<Output = Word>,
 {
     let nothing = Word::default();
     let root: Place = Place::of_goal(goal_blank);
-    let mut words = vec![nothing; transitions.states()];
-    let mut queue: Vec<Packed> = Vec::with_capacity(transitions.states());
-    words[dense(transitions, root)] = Word::from(1);
+    let mut words = vec![nothing; transitions.dense_room()];
+    let mut queue: Vec<Packed> = Vec::with_capacity(transitions.dense_room());
+    words[transitions.dense(root)] = Word::from(1);
     queue.push(pack_root(root));
     let ranks = transitions.ranks();
     let mut head = 0;
     while let Some(&state) = queue.get(head) {
         head += 1;
-        let word = words[dense(transitions, unpack(state))];
+        let word = words[transitions.dense(unpack(state))];
         for exit in transitions.exits(state) {
             let next = ranks.follow(exit, half_of(state));
-            let place = &mut words[dense(transitions, unpack(next))];
+            let place = &mut words[transitions.dense(unpack(next))];
             if *place == nothing {
                 // What led here from the goal, taken back, leads there.
                 let back = exit.reached.direction().opposite();

@@ -12,10 +12,10 @@
 use std::sync::OnceLock;
 
 use super::Heuristic;
-use super::index::{Place, phase};
+use super::index::{Place, arrange, halves, phase};
 use super::transitions::{INDICES, Transitions};
 use super::visited::filled_box;
-use crate::puzzle::{Direction, MAX_CELLS, Problem, Shape, cantor};
+use crate::puzzle::{Direction, MAX_CELLS, Problem, Shape};
 
 /// The estimate of the moves from a problem's start to its goal: never more
 /// than there are, and 0 at the goal.
@@ -160,17 +160,12 @@ fn build(heuristic: Heuristic, transitions: &Transitions, goal_blank: usize) -> 
     // The goal cell of each item of an arrangement, the blank left out.
     let target = |item: u8| usize::from(item) + usize::from(usize::from(item) >= goal_blank);
     let mut values: Box<OfStates> = filled_box(0);
-    // Both arrangements with the same half of a rank, by their parity.
-    let mut pair = [[0_u8; MAX_CELLS]; 2];
-    for half in 0..transitions.arrangements {
-        for rank in [half * 2, half * 2 + 1] {
-            let mut arrangement = [0; MAX_CELLS];
-            cantor::unrank(rank, &mut arrangement[..items]);
-            pair[parity(&arrangement[..items])] = arrangement;
-        }
+    for half in halves(shape) {
         for cell in 0..shape.cells() {
             let parity = phase(shape, cell) ^ phase(shape, goal_blank);
-            let arrangement = &pair[parity as usize & 1][..items];
+            let mut arrangement = [0; MAX_CELLS];
+            let arrangement = &mut arrangement[..items];
+            arrange(half, parity, arrangement);
             let (before, after) = arrangement.split_at(cell);
             let mut targets = [None; MAX_CELLS];
             for (place, &item) in targets.iter_mut().zip(before) {
@@ -185,15 +180,4 @@ fn build(heuristic: Heuristic, transitions: &Transitions, goal_blank: usize) -> 
         }
     }
     values
-}
-
-/// The parity of an arrangement: 0 or 1.
-fn parity(arrangement: &[u8]) -> usize {
-    let mut rest = arrangement;
-    let mut inversions = 0;
-    while let Some((item, right)) = rest.split_first() {
-        inversions += right.iter().filter(|other| *other < item).count();
-        rest = right;
-    }
-    inversions % 2
 }

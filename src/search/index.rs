@@ -4,9 +4,16 @@
 //! order, the blank left out. With the tiles relabelled so that the goal's
 //! arrangement is the identity, every goal with its blank in the same cell is
 //! the same goal. The parity of a reachable arrangement follows from the
-//! blank's row, and of two arrangements with the Cantor ranks `2k` and `2k + 1`
-//! one is even and one odd, so `cell * (cells - 1)! / 2 + rank / 2` counts the
-//! reachable states without a gap: 181,440 of a 3x3 board.
+//! blank's row, so the last two digits of its Cantor rank tell nothing new.
+//! What is left, *half a rank*, counts 20,160 arrangements of a 3x3 board.
+//!
+//! It is kept so that the moves change few of its bits. A move between rows
+//! takes one tile past two others, which changes three digits next to each
+//! other. The first three digits have nine bits of their own, the next three
+//! the six below: a move near the end of the board then changes the low bits
+//! alone, and what they become is a table of 128 bytes instead of 40 KB. For
+//! that the lowest of the nine is the parity of the first three digits, which
+//! together with the low bits decides the seventh digit.
 
 #![expect(
     clippy::indexing_slicing,
@@ -17,7 +24,7 @@
     reason = "ranks are below 8! and cells below 9"
 )]
 
-use crate::puzzle::{Board, MAX_CELLS, Shape};
+use crate::puzzle::{Board, MAX_CELLS, Shape, cantor};
 
 /// Arrangements are ranked eight items at a time; shorter ones are led by the
 /// smallest items in order, which leaves the rank as it is.
@@ -30,13 +37,73 @@ const ITEM_BITS: usize = 3;
 const HALF_BITS: usize = ITEM_BITS * ITEMS / 2;
 const HALF_MASK: u32 = (1 << HALF_BITS) - 1;
 
+/// Bits of the last three digits of half a rank.
+pub(super) const LOW_BITS: u32 = 6;
+
+/// The fourth digit counts to 5, the fifth to 4 and the sixth to 3.
+const LOWS: u32 = 5 * 4 * 3;
+
+/// More than any half rank: those of the first three digits, to 8, 7 and 6.
+pub(super) const HALVES: u32 = (8 * 7 * 6) << LOW_BITS;
+
+/// The first four digits' part of half a rank.
+const fn first_part(digits: [u32; 4]) -> u32 {
+    let [a, b, c, d] = digits;
+    let high = ((a * 7 + b) * 3 + c / 2) * 2 + (a + b + c) % 2;
+    (high << LOW_BITS) + d * 12
+}
+
+/// The next two digits' part.
+const fn last_part(digits: [u32; 2]) -> u32 {
+    digits[0] * 3 + digits[1]
+}
+
+/// The digits of the Cantor rank of an arrangement of that parity, if this is
+/// half a rank.
+pub(super) fn digits_of(half: u32, parity: u32) -> Option<[u8; ITEMS]> {
+    let (high, low) = (half >> LOW_BITS, half & ((1 << LOW_BITS) - 1));
+    if half >= HALVES || low >= LOWS {
+        return None;
+    }
+    let (a, b) = (high / 42, high / 6 % 7);
+    let c = high / 2 % 3 * 2 + ((high ^ a ^ b) & 1);
+    let (d, e, f) = (low / 12, low / 3 % 4, low % 3);
+    let g = (a + b + c + d + e + f + parity) & 1;
+    Some([a, b, c, d, e, f, g, 0].map(|digit| digit as u8))
+}
+
+/// Half the rank that has these digits.
+pub(super) fn half_of_digits(digits: [u8; ITEMS]) -> u32 {
+    let [a, b, c, d, e, f, ..] = digits.map(u32::from);
+    first_part([a, b, c, d]) + last_part([e, f])
+}
+
+/// Half the ranks of all arrangements of a shape: those with no digit before
+/// its items'.
+pub(super) fn halves(shape: Shape) -> impl Iterator<Item = u32> {
+    let leading = MAX_CELLS - shape.cells();
+    (0..HALVES).filter(move |&half| {
+        digits_of(half, 0).is_some_and(|digits| digits[..leading].iter().all(|&digit| digit == 0))
+    })
+}
+
+/// Writes the arrangement of that parity with this half of a rank: the items
+/// `0..items.len()` in their order.
+pub(super) fn arrange(half: u32, parity: u32, items: &mut [u8]) {
+    let digits = digits_of(half, parity).unwrap_or_default();
+    let rank = digits.iter().enumerate().fold(0, |rank, (place, &digit)| {
+        rank * (ITEMS - place) as u32 + u32::from(digit)
+    });
+    cantor::unrank(rank, items);
+}
+
 /// A digit of the Cantor rank counts the smaller items to the right. For the
 /// first four items that is the item less the smaller ones to its *left*, and
 /// for the last four only those four matter: so each half of a packed
-/// arrangement gives its part of the rank by itself, in one look-up.
+/// arrangement gives its part of half the rank by itself, in one look-up.
 ///
-/// An entry is half the part of the rank, shifted left by two, plus the parity
-/// of the digits: two parities add up to at most 2 and never reach the rank.
+/// An entry is that part, shifted left by two, plus the parity of the digits:
+/// two parities add up to at most 2 and never reach the rank.
 static FIRST_HALF: [u32; 1 << HALF_BITS] = half_ranks(true);
 static LAST_HALF: [u32; 1 << HALF_BITS] = half_ranks(false);
 
@@ -44,7 +111,7 @@ const fn half_ranks(first: bool) -> [u32; 1 << HALF_BITS] {
     let mut table = [0; 1 << HALF_BITS];
     let mut packed = 0;
     while packed < table.len() {
-        let mut rank = 0;
+        let mut digits = [0; ITEMS / 2];
         let mut parity = 0;
         let mut place = 0;
         while place < ITEMS / 2 {
@@ -63,12 +130,16 @@ const fn half_ranks(first: bool) -> [u32; 1 << HALF_BITS] {
                 }
                 other += 1;
             }
-            let right = if first { ITEMS } else { ITEMS / 2 } - 1 - place;
-            rank += digit as u32 * crate::puzzle::cantor::factorial(right);
+            digits[place] = digit as u32;
             parity ^= digit as u32 & 1;
             place += 1;
         }
-        table[packed] = (rank / 2) << 2 | parity;
+        let part = if first {
+            first_part(digits)
+        } else {
+            last_part([digits[0], digits[1]])
+        };
+        table[packed] = part << 2 | parity;
         packed += 1;
     }
     table

@@ -2,7 +2,7 @@
 //!
 //! A move along a row leaves the arrangement as it is. A move between rows
 //! takes one tile past `columns - 1` others, which changes as many digits of
-//! the Cantor rank and no others: one table of ranks for each of these moves,
+//! the Cantor rank and one more: one table of ranks for each of these moves,
 //! half a megabyte in all for 3x3, built at first use.
 
 #![expect(
@@ -16,9 +16,9 @@
 
 use std::sync::OnceLock;
 
-use super::index::{Place, phase};
+use super::index::{HALVES, LOW_BITS, Place, digits_of, half_of_digits, halves, phase};
 use super::visited::{Seen, filled_box};
-use crate::puzzle::{Direction, MAX_CELLS, Shape, cantor};
+use crate::puzzle::{Direction, MAX_CELLS, Shape};
 
 /// A state in a list or queue: half the rank in the lowest bits, then the
 /// blank's cell, then the move that brought it there. The first two are the
@@ -26,7 +26,7 @@ use crate::puzzle::{Direction, MAX_CELLS, Shape, cantor};
 /// one, and to keep it within an array of [`INDICES`].
 pub(super) type Packed = u32;
 
-/// Bits of half a rank: below 20,160 for 3x3.
+/// Bits of half a rank: below [`HALVES`].
 pub(super) const HALF_BITS: u32 = 15;
 
 /// Bits of an index: a cell and half a rank.
@@ -58,12 +58,14 @@ pub(super) struct Exit {
 /// sets of these tables.
 pub(super) struct Transitions {
     shape: Shape,
-    /// States with the blank in one cell.
-    pub(super) arrangements: u32,
+    /// More than half of any rank.
+    room: u32,
     /// The tables: the new half of a rank at the place of the old one. The
     /// first one changes nothing: moves along a row share it. For 3x3 there
     /// are thirteen, and [`INDICES`] leave room for sixteen.
     ranks: Box<[u16; INDICES]>,
+    /// What they come to for moves that change few digits.
+    short: Box<Short>,
     /// For each code the moves on, without the one back.
     exits: [[Exit; 4]; CODES],
     /// How many of them there are.
@@ -85,9 +87,8 @@ impl Transitions {
 
     fn build(shape: Shape, goal_phase: u32) -> Transitions {
         let cells = shape.cells();
-        let arrangements = cantor::factorial(cells - 1) / 2;
         let mut ranks = filled_box(0);
-        for (half, rank) in ranks.iter_mut().enumerate().take(arrangements as usize) {
+        for (half, rank) in ranks.iter_mut().enumerate().take(HALVES as usize) {
             *rank = half as u16;
         }
         let mut steps = [[Exit::default(); 4]; MAX_CELLS];
@@ -101,7 +102,7 @@ impl Transitions {
                 let down_table = exit(shape, cell, below, Direction::Down).table;
                 let up_table = exit(shape, below, cell, Direction::Up).table;
                 let parity = phase(shape, cell) ^ goal_phase;
-                for half in 0..arrangements {
+                for half in halves(shape) {
                     let next = half_below(shape, cell, half, parity);
                     ranks[(down_table | half) as usize] = next as u16;
                     ranks[(up_table | next) as usize] = half as u16;
@@ -127,7 +128,8 @@ impl Transitions {
         }
         Transitions {
             shape,
-            arrangements,
+            room: halves(shape).max().map_or(0, |most| most + 1),
+            short: Short::of(&ranks),
             ranks,
             exits,
             counts,
@@ -140,16 +142,21 @@ impl Transitions {
         self.shape
     }
 
-    /// The number of states that reach a goal.
-    pub(super) fn states(&self) -> usize {
-        self.arrangements as usize * self.shape.cells()
+    /// Every state that reaches a goal.
+    pub(super) fn places(&self) -> impl Iterator<Item = Place> + use<> {
+        let shape = self.shape;
+        (0..shape.cells()).flat_map(move |cell| halves(shape).map(move |half| Place { cell, half }))
     }
 
-    /// Every state.
-    pub(super) fn places(&self) -> impl Iterator<Item = Place> + use<> {
-        let arrangements = self.arrangements;
-        (0..self.shape.cells())
-            .flat_map(move |cell| (0..arrangements).map(move |half| Place { cell, half }))
+    /// More than any dense index.
+    pub(super) fn dense_room(&self) -> usize {
+        self.shape.cells() * self.room as usize
+    }
+
+    /// An index with smaller gaps, for arrays of what is large.
+    #[inline]
+    pub(super) fn dense(&self, place: Place) -> usize {
+        place.cell * self.room as usize + place.half as usize
     }
 
     /// The place that a move leads to, if it is legal.
@@ -172,11 +179,90 @@ impl Transitions {
         Ranks(&self.ranks)
     }
 
+    /// The short tables, of 3x3.
+    #[inline]
+    pub(super) fn short(&self) -> &Short {
+        &self.short
+    }
+
     /// The place that a legal move leads to.
     #[inline]
     pub(super) fn step(&self, place: Place, direction: Direction) -> Place {
         let exit = &self.steps[place.cell][direction as usize];
         unpack(self.ranks().follow(exit, place.half))
+    }
+}
+
+/// Tables of ranks in which there is one entry for all half ranks that agree
+/// in the digits that matter: together they fit in the first cache. By the
+/// cell above and the direction; for 3x3, where all three are true.
+pub(super) struct Short {
+    /// From the first cell: what the high bits become.
+    high: [[u16; 1 << (HALF_BITS - LOW_BITS)]; 2],
+    /// From the second cell: what is added, by all but the last two bits.
+    added: [[u16; 1 << (HALF_BITS - 2)]; 2],
+    /// From the second row: what the low bits and the one above become.
+    low: [[[u8; 1 << (LOW_BITS + 1)]; 2]; 3],
+}
+
+/// The bits that a move from the second row changes, and the parity that
+/// decides how.
+const LOW: u16 = (1 << (LOW_BITS + 1)) - 1;
+
+impl Short {
+    fn of(ranks: &[u16; INDICES]) -> Box<Short> {
+        let mut short = Box::new(Short {
+            high: [[0; 1 << (HALF_BITS - LOW_BITS)]; 2],
+            added: [[0; 1 << (HALF_BITS - 2)]; 2],
+            low: [[[0; 1 << (LOW_BITS + 1)]; 2]; 3],
+        });
+        for half in halves(Shape::EIGHT) {
+            let place = half as usize;
+            for (way, direction) in Short::WAYS.into_iter().enumerate() {
+                let next = |above| ranks[Short::table(above, direction) << HALF_BITS | place];
+                short.high[way][place >> LOW_BITS] = next(0) >> LOW_BITS << LOW_BITS;
+                short.added[way][place >> 2] = next(1).wrapping_sub(half as u16);
+                for (row, tables) in short.low.iter_mut().enumerate() {
+                    tables[way][place & usize::from(LOW)] = (next(3 + row) & LOW) as u8;
+                }
+            }
+        }
+        short
+    }
+
+    /// The ways of the tables.
+    const WAYS: [Direction; 2] = [Direction::Up, Direction::Down];
+
+    /// The whole table between a cell and the one below.
+    const fn table(above: usize, direction: Direction) -> usize {
+        let columns = Shape::EIGHT.columns();
+        match direction {
+            Direction::Down => table_of(above, columns, direction),
+            _ => table_of(above + columns, columns, direction),
+        }
+    }
+
+    /// The half rank after a move from a cell of 3x3.
+    #[inline(always)]
+    pub(super) fn follow(
+        &self,
+        ranks: Ranks<'_>,
+        cell: usize,
+        direction: Direction,
+        half: u16,
+    ) -> u16 {
+        let (above, way) = match direction {
+            Direction::Left | Direction::Right => return half,
+            Direction::Up => (cell - Shape::EIGHT.columns(), 0),
+            Direction::Down => (cell, 1),
+        };
+        let place = usize::from(half) & ((1 << HALF_BITS) - 1);
+        match above {
+            0 => self.high[way][place >> LOW_BITS] | half & (LOW >> 1),
+            1 => half.wrapping_add(self.added[way][place >> 2]),
+            2 => ranks.0[Short::table(above, direction) << HALF_BITS | place],
+            _ => half & !LOW | u16::from(self.low[above - 3][way][place & usize::from(LOW)]),
+        }
     }
 }
 
@@ -264,39 +350,24 @@ fn exit(shape: Shape, from: usize, to: usize, direction: Direction) -> Exit {
 
 /// Half the rank after the blank went down from `cell`, for an arrangement of
 /// that parity.
-fn half_below(shape: Shape, cell: usize, half: u32, parity: u32) -> u32 {
-    let items = shape.cells() - 1;
-    let mut digits = [0_u8; MAX_CELLS];
-    let mut rest = half;
-    let mut sum = 0;
-    for place in (0..items.saturating_sub(2)).rev() {
-        let choices = (items - place) as u32;
-        // `half` lacks the factor 2 of the last digit but one.
-        digits[place] = (rest % choices) as u8;
-        sum += rest % choices;
-        rest /= choices;
-    }
-    digits[items - 2] = ((sum ^ parity) & 1) as u8;
+pub(super) fn half_below(shape: Shape, cell: usize, half: u32, parity: u32) -> u32 {
+    let mut digits = digits_of(half, parity).unwrap_or_default();
     // The tile from below passes the others one at a time. Two neighbours that
     // change places also change their digits, and the one that is larger
     // counts the other only where it stands on the left.
-    let last = cell + shape.columns() - 1;
-    for left in (cell..last).rev() {
+    let first = MAX_CELLS - shape.cells() + cell;
+    for left in (first..first + shape.columns() - 1).rev() {
         let (a, b) = (digits[left], digits[left + 1]);
         (digits[left], digits[left + 1]) = if a > b { (b, a - 1) } else { (b + 1, a) };
     }
-    let mut rank = 0;
-    for (place, &digit) in digits[..items].iter().enumerate() {
-        rank = rank * (items - place) as u32 + u32::from(digit);
-    }
-    rank / 2
+    half_of_digits(digits)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::index::Labels;
     use super::*;
-    use crate::puzzle::{Board, Problem};
+    use crate::puzzle::{Board, Problem, cantor};
 
     /// Every board of a shape.
     fn boards(shape: Shape) -> impl Iterator<Item = Board> {
@@ -315,14 +386,13 @@ mod tests {
             for goal in goals {
                 let labels = Labels::new(&goal);
                 let transitions = Transitions::of(shape, goal.blank());
-                let mut seen = vec![false; transitions.states()];
+                let mut seen = vec![false; transitions.dense_room()];
                 for board in boards(shape) {
                     let place = labels.place(&board);
                     let problem = Problem::new(board, goal).unwrap();
                     assert_eq!(place.is_some(), problem.is_solvable(), "{board}");
                     let Some(place) = place else { continue };
-                    let index =
-                        place.cell * transitions.arrangements as usize + place.half as usize;
+                    let index = transitions.dense(place);
                     assert!(!seen[index]);
                     seen[index] = true;
                     for direction in Direction::ALL {
@@ -333,7 +403,9 @@ mod tests {
                         assert_eq!(labels.place(&next), Some(stepped), "{board} {direction:?}");
                     }
                 }
-                assert!(seen.into_iter().all(|seen| seen));
+                let mut places = transitions.places();
+                assert!(places.all(|place| std::mem::take(&mut seen[transitions.dense(place)])));
+                assert!(!seen.contains(&true));
             }
         }
     }

@@ -17,9 +17,9 @@
 
 use std::hint::select_unpredictable;
 
-use super::index::Place;
+use super::index::{HALVES, Place};
 use super::transitions::{HALF_BITS, INDICES, Transitions};
-use crate::puzzle::{Direction, MAX_CELLS, cantor};
+use crate::puzzle::{Direction, MAX_CELLS};
 
 /// The end from which a state was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,9 +162,8 @@ pub(super) fn clear<T: Copy + Default>(array: &mut [T; INDICES]) {
 
 /// Makes all that is kept of states this value.
 pub(super) fn fill<T: Copy>(array: &mut [T; INDICES], value: T) {
-    let halves = cantor::factorial(MAX_CELLS - 1) as usize / 2;
     for of_cell in array.chunks_mut(1 << HALF_BITS).take(MAX_CELLS) {
-        of_cell[..halves].fill(value);
+        of_cell[..HALVES as usize].fill(value);
     }
 }
 
