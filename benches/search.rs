@@ -1,7 +1,7 @@
 //! How fast the methods are, next to the `pathfinding` crate in the same run.
 //!
 //! ```text
-//! cargo bench --bench search                   every ratio, memory, table builds
+//! cargo bench --bench search                   every ratio, memory, table builds, lines
 //! cargo bench --bench search -- --quick        one round
 //! cargo bench --bench search -- --only NAME    rows whose name contains NAME
 //! cargo bench --bench search -- --count NAME   one pass of one method, untimed
@@ -31,7 +31,7 @@
 
 use std::env;
 use std::hint::black_box;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use arrayvec::ArrayVec;
@@ -384,6 +384,65 @@ fn memory() {
     );
 }
 
+/// What the command line adds to the goal table: the processor time of
+/// `loyd solve` on a file of lines, next to the engine's own on these boards.
+fn lines() {
+    const COPIES: usize = 300;
+    const PASSES: u32 = 1000;
+    let boards = boards();
+    let text: String = boards
+        .iter()
+        .map(|tiles| tiles.map(|tile| tile.to_string()).join(" ") + "\n")
+        .collect();
+    let path = env::temp_dir().join(format!("loyd-bench-{}.txt", std::process::id()));
+    std::fs::write(&path, text.repeat(COPIES)).unwrap();
+    let mut moves = String::new();
+    let mut engine = ours(options(Method::GoalTable, Heuristic::Manhattan, 1.0));
+    time(&mut engine, &boards, 1, &mut moves);
+    let mut ratios = Vec::new();
+    let mut nanos = Vec::new();
+    for _ in 0..ROUNDS {
+        let before = cpu_seconds(Of::Children);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loyd"));
+        command.args(["solve", "--algorithm", "goal-table"]);
+        let input = std::fs::File::open(&path).unwrap();
+        let status = command.stdin(input).stdout(Stdio::null()).status().unwrap();
+        assert!(status.success());
+        let seconds = cpu_seconds(Of::Children) - before;
+        let a_line = seconds * 1e9 / (BOARDS * COPIES) as f64;
+        let before = cpu_seconds(Of::Itself);
+        time(&mut engine, &boards, PASSES, &mut moves);
+        let seconds = cpu_seconds(Of::Itself) - before;
+        ratios.push(a_line / (seconds * 1e9 / (BOARDS as f64 * f64::from(PASSES))));
+        nanos.push(a_line);
+    }
+    std::fs::remove_file(&path).unwrap();
+    let (ratio, least, greatest) = spread(ratios);
+    let (a_line, ..) = spread(nanos);
+    println!(
+        "loyd solve --algorithm goal-table: {a_line:.0} ns of processor time a line, {ratio:.2} \
+         ({least:.2} to {greatest:.2}) times the engine's own"
+    );
+}
+
+/// Whose processor time: this process's, or that of those it has waited for.
+#[derive(Clone, Copy)]
+enum Of {
+    Itself = 11,
+    Children = 13,
+}
+
+/// Processor time, where the system tells (Linux), in its hundredths.
+fn cpu_seconds(of: Of) -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The second field, in parentheses, may have blanks in it.
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    // The system's time for it comes after its own.
+    let fields = after_name.split_whitespace().skip(of as usize).take(2);
+    let ticks = fields.map(|ticks| ticks.parse::<f64>().ok());
+    ticks.sum::<Option<f64>>().unwrap_or(f64::NAN) / 100.0
+}
+
 /// MiB of memory that this process holds, where the system tells (Linux).
 fn resident() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -419,12 +478,13 @@ fn main() {
         ["--count", name] => count(name),
         ["--builds"] => builds(),
         ["--memory"] => memory(),
+        ["--lines"] => lines(),
         ["--only", name] => compare(Some(name), ROUNDS),
         ["--quick"] => compare(None, 1),
         _ => {
             compare(None, ROUNDS);
             // Each in a process of its own, as tables are built once in one.
-            for mode in ["--builds", "--memory"] {
+            for mode in ["--builds", "--memory", "--lines"] {
                 let program = env::current_exe().unwrap();
                 Command::new(program).arg(mode).status().unwrap();
             }
