@@ -214,6 +214,8 @@ pub(super) fn solve_board(
 ) -> Result<Solution, Fault> {
     let before = moves.len();
     let solved = catch_unwind(AssertUnwindSafe(|| {
+        #[cfg(feature = "panic-injection")]
+        super::panic_injection::panic_at(problem);
         search::solve(workspace, problem, options, budget, moves)
     }));
     match solved {
