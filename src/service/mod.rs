@@ -8,6 +8,7 @@
 
 mod batch;
 mod call;
+mod company;
 mod compute;
 mod convert;
 mod error;

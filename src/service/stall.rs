@@ -24,6 +24,8 @@ use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::server::NamedService;
 
+use super::company::Company;
+
 /// The one call whose answers are a stream.
 const SOLVE_BATCH: &str = "/loyd.v1.SolverService/SolveBatch";
 
@@ -139,7 +141,7 @@ struct State {
 
 enum Answers {
     /// To come from here.
-    Open(Body),
+    Open(Company),
     /// Let go of; this is all that is left to say.
     Ended(Option<HeaderMap>),
 }
@@ -147,7 +149,7 @@ enum Answers {
 impl Watched {
     fn new(answers: Body, request: oneshot::Receiver<Body>, timeout: Duration) -> Watched {
         let shared = Arc::new(Shared(Mutex::new(State {
-            answers: Answers::Open(answers),
+            answers: Answers::Open(Company::new(answers)),
             handed_over: false,
             asked: 0,
         })));
@@ -174,7 +176,7 @@ impl HttpBody for Watched {
         state.asked = state.asked.wrapping_add(1);
         match &mut state.answers {
             Answers::Open(answers) => {
-                let frame = Pin::new(answers).poll_frame(context);
+                let frame = answers.poll_frame(context);
                 state.handed_over =
                     matches!(&frame, Poll::Ready(Some(Ok(frame))) if frame.is_data());
                 frame
@@ -214,7 +216,7 @@ impl Shared {
             return Ended::Read;
         };
         // Where the frame that waits was the last one, nothing is cut off.
-        let next = Pin::new(&mut *answers).poll_frame(&mut Context::from_waker(Waker::noop()));
+        let next = answers.poll_frame(&mut Context::from_waker(Waker::noop()));
         let (trailers, complete) = match next {
             Poll::Ready(None) => (None, true),
             Poll::Ready(Some(Ok(frame))) if frame.is_trailers() => {

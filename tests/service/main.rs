@@ -17,6 +17,7 @@ mod command_line;
 mod deadlines_and_cancellation;
 mod fairness_and_overload;
 mod health_and_reflection;
+mod interleavings;
 mod malformed_requests;
 mod memory_is_bounded;
 mod nobody_waits_any_more;
