@@ -111,7 +111,7 @@ async fn a_slow_reader_goes_on() {
     let server = server(Duration::from_secs(1)).await;
     let mut client = client(format!("http://{}", server.address)).await;
     // Each answer fills the client's window.
-    let requests: Vec<_> = (0..12).map(|id| by_table(id, 4_096)).collect();
+    let requests: Vec<_> = (0..12).map(|id| by_table(id, 8_192)).collect();
     let mut responses = soon(client.solve_batch(tokio_stream::iter(requests)))
         .await
         .unwrap()
@@ -129,7 +129,7 @@ async fn nothing_is_cut_off_where_every_answer_was_ready() {
     let mut client = client(format!("http://{}", server.address)).await;
     // The first fills the client's window, the second waits behind it, and
     // only the status is missing.
-    let requests: Vec<_> = (0..2).map(|id| by_table(id, 4_096)).collect();
+    let requests: Vec<_> = (0..2).map(|id| by_table(id, 8_192)).collect();
     let mut responses = soon(client.solve_batch(tokio_stream::iter(requests)))
         .await
         .unwrap()
