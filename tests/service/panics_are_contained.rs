@@ -32,7 +32,7 @@ fn boards() -> Vec<Board> {
 }
 
 fn check(index: usize, board: &Board, outcome: Outcome, moves: &str, error: Option<ErrorReason>) {
-    if index % 4 == 0 {
+    if index.is_multiple_of(4) {
         assert_eq!(error, Some(ErrorReason::Internal), "board {index}");
         return;
     }
