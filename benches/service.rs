@@ -14,6 +14,9 @@
 //! the search alone over the same kind of boards, in this process. The result is
 //! the ratio `server / (echo + engine)`: what Loyd adds to what any service on
 //! this stack would cost.
+//!
+//! Then what a caller notices of others: the p99 of unary calls and of health
+//! checks, 200 a second, beside streams that keep the server busy.
 
 #![allow(
     missing_docs,
@@ -36,15 +39,19 @@ use loyd::puzzle::{Board, Problem, Shape, cantor};
 use loyd::search::{Budget, Method, SearchOptions, Workspace, solve};
 use loyd::server::{Bound, Config, Services};
 use loyd::service::{DESCRIPTOR_SETS, NAME};
+use loyd::wire::v1::solver_service_client::SolverServiceClient;
 use loyd::wire::v1::solver_service_server::{SolverService, SolverServiceServer};
 use loyd::wire::v1::{
-    Algorithm, BoardResult, Outcome, PackedResults, ResultList, SearchStats, Solution,
-    SolveBatchRequest, SolveBatchResponse, SolveRequest, SolveResponse, board_result,
+    self as wire, Algorithm, BoardResult, Outcome, PackedResults, ResultList, SearchStats,
+    Solution, SolveBatchRequest, SolveBatchResponse, SolveRequest, SolveResponse, board_result,
     solve_batch_request, solve_batch_response,
 };
 use tokio_stream::{Stream, StreamExt};
 use tonic::service::Routes;
+use tonic::transport::Endpoint;
 use tonic::{Request, Response, Status, Streaming};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -180,6 +187,57 @@ fn main() {
             median(reals.iter().map(|load| load.boards_per_second)),
         );
     }
+    if BESIDE.contains(&only) {
+        beside_batches(&real, &echo, &seconds);
+    }
+}
+
+/// The name of the section, for `--only`.
+const BESIDE: &str = "beside batches";
+
+/// The calls that are measured come at this rate.
+const INTERVAL: Duration = Duration::from_millis(5);
+
+/// What a p99 may be: so many times the echo server's, or so long.
+const BESIDE_RATIO: f64 = 10.0;
+const BESIDE_LEAST: Duration = Duration::from_millis(10);
+
+fn beside_batches(real: &Server, echo: &Server, seconds: &str) {
+    println!(
+        "\n{:<30} {:>10} {:>10} {:>10}",
+        format!("{BESIDE} (p99, us)"),
+        "server",
+        "echo",
+        "bound"
+    );
+    let measure = |server: &Server, health: bool| {
+        let p99s = (0..REPEATS).map(|_| server.p99_beside_batches(seconds, health));
+        median(p99s)
+    };
+    for (name, health) in [
+        ("unary, 200 a second", false),
+        ("health, 200 a second", true),
+    ] {
+        let (server, echoed) = (measure(real, health), measure(echo, health));
+        let bound = (echoed * BESIDE_RATIO).max(BESIDE_LEAST.as_secs_f64() * 1e6);
+        let told = if server <= bound { "" } else { "  OVER" };
+        println!("{name:<30} {server:>10.0} {echoed:>10.0} {bound:>10.0}{told}");
+    }
+}
+
+/// The p99 in microseconds of calls at a fixed rate, each counted from when it
+/// was due.
+async fn p99(duration: Duration, mut call: impl AsyncFnMut()) -> f64 {
+    let started = tokio::time::Instant::now();
+    let mut taken = Vec::new();
+    while started.elapsed() < duration {
+        let due = started + INTERVAL * u32::try_from(taken.len()).unwrap();
+        tokio::time::sleep_until(due).await;
+        call().await;
+        taken.push(due.elapsed());
+    }
+    taken.sort();
+    taken[taken.len() * 99 / 100].as_secs_f64() * 1e6
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
@@ -285,6 +343,52 @@ impl Server {
             .collect();
         let ticks = |field: usize| fields[field].parse::<f64>().unwrap();
         (ticks(11) + ticks(12)) / TICKS
+    }
+
+    /// The p99 of unary calls or health checks while four streams are as fast
+    /// as they can.
+    fn p99_beside_batches(&self, seconds: &str, health: bool) -> f64 {
+        let mut batches = Command::new(env!("CARGO_BIN_EXE_loyd"))
+            .args(["bench", "--connect", &self.uri, "--streams", "4"])
+            .args(["--duration", "1h"])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let duration = Duration::from_secs_f64(seconds.parse().unwrap());
+        let p99 = runtime.block_on(async {
+            let endpoint = Endpoint::from_shared(self.uri.clone()).unwrap();
+            let channel = endpoint.connect().await.unwrap();
+            // Until the streams are at full speed.
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            if health {
+                let mut client = HealthClient::new(channel);
+                return p99(duration, async || {
+                    client.check(HealthCheckRequest::default()).await.unwrap();
+                })
+                .await;
+            }
+            let mut client = SolverServiceClient::new(channel);
+            let board = wire::Board {
+                tiles: vec![8, 6, 7, 2, 5, 4, 3, 0, 1],
+                rows: 0,
+                columns: 0,
+            };
+            let request = SolveRequest {
+                board: Some(board),
+                ..SolveRequest::default()
+            };
+            p99(duration, async || {
+                client.solve(request.clone()).await.unwrap();
+            })
+            .await
+        });
+        batches.kill().unwrap();
+        batches.wait().unwrap();
+        p99
     }
 
     fn load(&self, client: &[&str], duration: &str) -> Load {

@@ -69,9 +69,28 @@ pub(super) struct Args {
     compute_threads: Option<NonZeroUsize>,
 
     /// How much expected work may wait for the threads, in one thread's time:
-    /// over it unary calls are refused with UNAVAILABLE and streams wait
+    /// over it unary calls are refused with UNAVAILABLE and streams wait. It
+    /// also bounds the boards that are queued in the whole server: a second is
+    /// 6,250 by breadth-first search, 125,000 by the default method
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
     queued_work: Duration,
+
+    /// The most messages of a stream that are being solved or wait for their
+    /// turn to be answered; also the most threads that one stream keeps busy
+    #[arg(long, value_name = "N", default_value_t = Settings::default().messages_in_flight,
+          value_parser = |value: &str| parse_count(value, 1024))]
+    messages_in_flight: NonZeroUsize,
+
+    /// How much the boards of such messages may take until no other message of
+    /// the stream is read: bounds what a stream makes the server keep
+    #[arg(long, value_name = "BYTES", default_value_t = Settings::default().bytes_in_flight,
+          value_parser = |value: &str| parse_count(value, 1 << 30))]
+    bytes_in_flight: NonZeroUsize,
+
+    /// End a stream whose answers are not read for so long, with ABORTED: what
+    /// it holds is of use to others. Its connection is kept
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "60s")]
+    stall_timeout: Duration,
 
     /// How long running calls may take to end after SIGTERM or Ctrl-C; a second
     /// signal cuts them at once
@@ -188,6 +207,9 @@ async fn serve(args: Args) -> Exit {
         default_method: args.default_algorithm.into(),
         max_expanded: args.max_expanded,
         queued_work: args.queued_work,
+        messages_in_flight: args.messages_in_flight,
+        bytes_in_flight: args.bytes_in_flight,
+        stall_timeout: args.stall_timeout,
         max_packed_boards: args.max_packed_boards.get(),
         max_list_boards: args.max_list_boards.get(),
         ..Settings::default()

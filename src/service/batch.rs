@@ -4,7 +4,7 @@
 //! order, and their answers are joined to responses:
 //!
 //! ```text
-//! inbound -> Steps -> solve (at most PIECES_IN_FLIGHT) -> Assembler -> outbound
+//! inbound -> Steps -> solve (messages_in_flight at most) -> Assembler -> outbound
 //! ```
 //!
 //! Nothing here runs unless the client reads: the stream is polled by the
@@ -35,11 +35,6 @@ use crate::wire::v1::{
     self as wire, BoardResult, PackedError, PackedResults, ResultList, SolveBatchRequest,
     SolveBatchResponse, board_result, solve_batch_request, solve_batch_response,
 };
-
-/// The most pieces of a stream that are being solved or wait for their turn to
-/// be answered: keeps a few threads busy, and bounds the messages in flight,
-/// since each piece belongs to one message.
-const PIECES_IN_FLIGHT: usize = 8;
 
 /// The most pieces whose answers are joined to one response: a slow method
 /// shows progress every few milliseconds, a fast one fills its responses. The
@@ -75,6 +70,7 @@ pub(super) fn answers(solver: &Solver, request: Request<Streaming<SolveBatchRequ
         steps: Steps::default(),
         in_flight: FuturesOrdered::new(),
         assembler: Assembler::default(),
+        bytes_in_flight: 0,
         inline_in_a_row: Duration::ZERO,
         ended: false,
         _cancel_on_drop: cancel_on_drop,
@@ -85,6 +81,8 @@ pub(super) fn answers(solver: &Solver, request: Request<Streaming<SolveBatchRequ
 struct Batch {
     id: u64,
     boards: Boards,
+    /// What the boards take.
+    bytes: usize,
     options: SearchOptions,
 }
 
@@ -137,6 +135,7 @@ impl Batch {
         match (boards, options, count) {
             (Ok(boards), Ok(options), Ok(())) => Ok(Batch {
                 id,
+                bytes: boards.bytes(),
                 boards,
                 options,
             }),
@@ -151,6 +150,19 @@ impl Batch {
         match &self.boards {
             Boards::List { boards, .. } => boards.len(),
             Boards::Packed { tiles, shape, .. } => tiles.len() / shape.cells(),
+        }
+    }
+}
+
+impl Boards {
+    /// What they take while they wait.
+    fn bytes(&self) -> usize {
+        match self {
+            Boards::List { boards, .. } => boards
+                .iter()
+                .map(|board| size_of_val(board) + size_of_val(board.tiles.as_slice()))
+                .sum(),
+            Boards::Packed { tiles, .. } => tiles.len(),
         }
     }
 }
@@ -695,6 +707,8 @@ pub(super) struct Answers {
     /// What was begun, in the order in which it is to be answered.
     in_flight: FuturesOrdered<Pin<Box<dyn Future<Output = Done> + Send>>>,
     assembler: Assembler,
+    /// What the messages take whose last piece is not solved.
+    bytes_in_flight: usize,
     inline_in_a_row: Duration,
     ended: bool,
     _cancel_on_drop: CancelOnDrop,
@@ -707,11 +721,20 @@ impl Answers {
             if let Some(step) = self.steps.next() {
                 return Poll::Ready(Some(step));
             }
+            if self.bytes_in_flight >= self.solver.settings.bytes_in_flight.get() {
+                // A piece in flight holds them, and wakes us when it is solved.
+                return Poll::Pending;
+            }
             let Some(inbound) = &mut self.inbound else {
                 return Poll::Ready(None);
             };
             match ready!(Pin::new(inbound).poll_next(context)) {
-                Some(message) => self.steps = Steps::of(message, &self.solver.settings),
+                Some(message) => {
+                    self.steps = Steps::of(message, &self.solver.settings);
+                    if let Steps::Pieces { batch, .. } = &self.steps {
+                        self.bytes_in_flight += batch.bytes;
+                    }
+                }
                 None => self.inbound = None,
             }
         }
@@ -751,7 +774,8 @@ impl Answers {
 
     /// The next step that is done, in order; `None` after the last.
     fn poll_done(&mut self, context: &mut Context<'_>) -> Poll<Option<Done>> {
-        while self.in_flight.len() < PIECES_IN_FLIGHT {
+        let most = self.solver.settings.messages_in_flight.get();
+        while self.in_flight.len() < most {
             match self.poll_step(context) {
                 Poll::Ready(Some(step)) => {
                     if let Some(done) = self.begin(step) {
@@ -780,7 +804,12 @@ impl Answers {
                 return Poll::Pending;
             }
             match ready!(self.poll_done(context)) {
-                Some(Done::Piece(piece, parts)) => self.assembler.add(&piece, parts),
+                Some(Done::Piece(piece, parts)) => {
+                    if piece.end == piece.batch.len() {
+                        self.bytes_in_flight -= piece.batch.bytes;
+                    }
+                    self.assembler.add(&piece, parts);
+                }
                 Some(Done::Respond(response)) => return Poll::Ready(Some(Ok(response))),
                 Some(Done::Fail(status)) => return Poll::Ready(Some(Err(status))),
                 None => return Poll::Ready(None),

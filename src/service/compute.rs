@@ -214,6 +214,8 @@ pub(super) fn solve_board(
 ) -> Result<Solution, Fault> {
     let before = moves.len();
     let solved = catch_unwind(AssertUnwindSafe(|| {
+        #[cfg(feature = "panic-injection")]
+        super::panic_injection::panic_at(problem);
         search::solve(workspace, problem, options, budget, moves)
     }));
     match solved {
@@ -224,5 +226,48 @@ pub(super) fn solve_board(
             moves.truncate(before);
             Err(Fault::Internal)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, mpsc};
+
+    use futures_util::FutureExt;
+    use futures_util::future::join_all;
+
+    use super::*;
+
+    /// Counted, and not timed: one thread, and all that waits for it.
+    #[tokio::test]
+    async fn a_short_batch_waits_for_at_most_one_more_piece_of_a_long_one() {
+        let compute = Compute::start(NonZeroUsize::MIN, Duration::from_secs(10)).unwrap();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let (open, gate) = mpsc::channel::<()>();
+        let gate = Mutex::new(Some(gate));
+        let (long, short) = (Lane::new(), Lane::new());
+        let mut waiting: Vec<_> = [[long; 8].as_slice(), &[short]]
+            .concat()
+            .into_iter()
+            .map(|lane| {
+                let order = Arc::clone(&order);
+                // The first is running while the others are queued.
+                let gate = gate.lock().unwrap().take();
+                let work = move |_: &mut Workspace| {
+                    gate.map(|gate| gate.recv());
+                    order.lock().unwrap().push(lane);
+                };
+                Box::pin(compute.run(lane, PIECE, work))
+            })
+            .collect();
+        for piece in &mut waiting {
+            assert!(piece.now_or_never().is_none(), "it is only queued");
+        }
+        open.send(()).unwrap();
+        assert!(join_all(waiting).await.into_iter().all(|done| done.is_ok()));
+        let order = order.lock().unwrap();
+        let before = order.iter().position(|lane| *lane == short);
+        // The one that was running, and one turn.
+        assert!(before.unwrap() <= 2, "{order:?}");
     }
 }

@@ -8,14 +8,18 @@
 
 mod batch;
 mod call;
+mod company;
 mod compute;
 mod convert;
 mod error;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+#[cfg(feature = "panic-injection")]
+mod panic_injection;
 mod queue;
 mod size_limit;
 mod solve;
+mod stall;
 
 use std::io;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -33,6 +37,7 @@ use compute::Compute;
 
 pub use call::Deadline;
 pub use size_limit::SizeLimit;
+pub use stall::EndStalled;
 
 /// The service's name in health checks and reflection.
 pub const NAME: &str = "loyd.v1.SolverService";
@@ -65,6 +70,14 @@ pub struct Settings {
     /// of them would take for it. Over it unary calls are refused at once, and
     /// streams wait.
     pub queued_work: Duration,
+    /// The most messages of a stream that are being solved or wait for their
+    /// turn to be answered, and the most pieces that they are cut into: how many
+    /// threads one stream keeps busy.
+    pub messages_in_flight: NonZeroUsize,
+    /// How much such messages may take until no other is read beside them.
+    pub bytes_in_flight: NonZeroUsize,
+    /// How long the answers of a stream may stay unread before it is ended.
+    pub stall_timeout: Duration,
 }
 
 impl Default for Settings {
@@ -79,6 +92,12 @@ impl Default for Settings {
             compute_threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             // A client that waits longer is better served by another replica.
             queued_work: Duration::from_secs(1),
+            // Keeps a few threads busy.
+            messages_in_flight: NonZeroUsize::MIN.saturating_add(8 - 1),
+            // Two of the largest messages: one is solved, one is ready.
+            bytes_in_flight: NonZeroUsize::MIN.saturating_add(2 * MAX_REQUEST_BYTES - 1),
+            // Longer than a consumer's hiccup, short enough to free what it holds.
+            stall_timeout: Duration::from_secs(60),
         }
     }
 }
@@ -111,9 +130,11 @@ impl Solver {
         }
     }
 
-    /// The tower service, with its message size limits.
-    pub fn into_server(self) -> SizeLimit<SolverServiceServer<Solver>> {
-        SizeLimit(SolverServiceServer::new(self).max_decoding_message_size(MAX_REQUEST_BYTES))
+    /// The tower service, with the limits that are not the handlers' own.
+    pub fn into_server(self) -> SizeLimit<EndStalled<SolverServiceServer<Solver>>> {
+        let timeout = self.settings.stall_timeout;
+        let inner = SolverServiceServer::new(self).max_decoding_message_size(MAX_REQUEST_BYTES);
+        SizeLimit(EndStalled { inner, timeout })
     }
 }
 

@@ -104,7 +104,9 @@ install_node_client() {
 start_server() {
     local server=${CARGO_TARGET_DIR:-target}/release/loyd
     echo "== starting $server"
-    "$server" serve --listen 127.0.0.1:0 >"$work/server.out" 2>"$work/server.err" &
+    # A short stall timeout, since a check waits for it.
+    "$server" serve --listen 127.0.0.1:0 --stall-timeout 5s \
+        >"$work/server.out" 2>"$work/server.err" &
     server_pid=$!
     for _ in {1..100}; do
         address=$(sed -n 's|^listening on http://||p' "$work/server.out")

@@ -17,8 +17,13 @@ mod command_line;
 mod deadlines_and_cancellation;
 mod fairness_and_overload;
 mod health_and_reflection;
+mod interleavings;
 mod malformed_requests;
 mod memory_is_bounded;
+mod nobody_waits_any_more;
+#[cfg(feature = "panic-injection")]
+mod panics_are_contained;
 mod server_life;
+mod stalled_streams;
 mod support;
 mod unary_solve;

@@ -57,7 +57,7 @@ impl Process {
         }
     }
 
-    fn signal(&self, name: &str) {
+    pub fn signal(&self, name: &str) {
         let status = Command::new("kill")
             .args([name, &self.child.id().to_string()])
             .status()

@@ -81,12 +81,7 @@ impl Server {
     }
 
     pub async fn plain_channel(&self) -> PlainChannel {
-        let io = TokioIo::new(tokio::net::TcpStream::connect(self.address).await.unwrap());
-        let (sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), io)
-            .await
-            .unwrap();
-        tokio::spawn(connection);
-        PlainChannel(sender)
+        PlainChannel::to(self.address).await
     }
 
     /// Asks the server to stop; [`Server::stopped`] waits for it.
@@ -101,6 +96,17 @@ impl Server {
 
 #[derive(Clone)]
 pub struct PlainChannel(hyper::client::conn::http2::SendRequest<Body>);
+
+impl PlainChannel {
+    pub async fn to(address: SocketAddr) -> PlainChannel {
+        let io = TokioIo::new(tokio::net::TcpStream::connect(address).await.unwrap());
+        let (sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), io)
+            .await
+            .unwrap();
+        tokio::spawn(connection);
+        PlainChannel(sender)
+    }
+}
 
 impl Service<hyper::Request<Body>> for PlainChannel {
     type Response = hyper::Response<hyper::body::Incoming>;

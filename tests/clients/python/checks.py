@@ -7,6 +7,7 @@ reason, and the last line counts them.
 """
 
 import sys
+import threading
 import traceback
 from functools import cache
 
@@ -20,14 +21,20 @@ from grpc_status import rpc_status
 
 import batch
 import puzzle
+import resume
+import unreliable
 from loyd.v1 import solver_pb2 as pb
 from loyd.v1 import solver_pb2_grpc
 
+[ADDRESS] = sys.argv[1:]
 SERVICE = "loyd.v1.SolverService"
 SAMPLE = (2, 3, 4, 1, 5, 0, 7, 6, 8)  # needs 19 moves
 UNSOLVABLE = (2, 1, 3, 4, 5, 6, 7, 8, 0)
 BATCH_SIZE = 100_000
 SEED = 8
+MANY_BOARDS = 1_000_000
+BOARDS_A_MESSAGE = 4096
+MOST_UNREAD_BYTES = 3_000_000  # of answers, that grpcio and the server hold
 TIMEOUT = 20  # seconds for a single call
 
 
@@ -178,6 +185,49 @@ def stream_without_requests_ends_ok(channel):
     expect(solve_batch(channel, []), [])
 
 
+def a_million_packed_boards_are_answered_right(channel):
+    requests = packed_by_table(MANY_BOARDS)
+    boards_answered = 0
+    for request, responses in zip(requests, solve_batch(channel, requests), strict=True):
+        boards_answered += check_packed_by_table(request, responses)
+    expect(boards_answered, MANY_BOARDS)
+
+
+def a_pipeline_resumes_after_its_connection_is_lost(channel):
+    requests = packed_by_table(100 * BOARDS_A_MESSAGE)
+    way = unreliable.Unreliable(ADDRESS, bytes_until_cut=3_000_000, cuts=3)
+    with grpc.insecure_channel(way.address) as breaking:
+        stub = solver_pb2_grpc.SolverServiceStub(breaking)
+        answered = 0
+        for request, responses in resume.solve_all(stub, requests):
+            expect(request.id, answered)
+            check_packed_by_table(request, responses)
+            answered += 1
+    way.close()
+    expect(answered, len(requests))
+    expect(way.cuts_left, 0)
+
+
+def writing_everything_before_reading_works_while_the_answers_are_few(channel):
+    requests = packed_by_table(10 * 1000, boards_a_message=10)
+    stream = stream_that_is_read_once_all_is_sent(channel, requests)
+    expect([response.id for response in stream], list(range(1000)))
+
+
+def writing_more_than_that_before_reading_is_aborted_and_never_hangs(channel):
+    requests = packed_by_table(20 * MOST_UNREAD_BYTES // 24)
+    stream = stream_that_is_read_once_all_is_sent(channel, requests)
+    size = 0
+    try:
+        for response in stream:
+            size += response.ByteSize()
+    except grpc.RpcError as error:
+        expect(error.code(), grpc.StatusCode.ABORTED)
+    else:
+        raise AssertionError(f"all of {size} bytes came")
+    assert size >= MOST_UNREAD_BYTES, f"only {size} bytes came"
+
+
 # Health and reflection
 
 
@@ -229,6 +279,19 @@ def solve_batch(channel, requests):
     return batch.solve_batch(solver_pb2_grpc.SolverServiceStub(channel), requests)
 
 
+def stream_that_is_read_once_all_is_sent(channel, requests):
+    all_sent = threading.Event()
+
+    def send():
+        yield from requests
+        all_sent.set()
+
+    stub = solver_pb2_grpc.SolverServiceStub(channel)
+    stream = stub.SolveBatch(send(), timeout=120)
+    expect(all_sent.wait(60), True)
+    return stream
+
+
 @cache
 def random_boards():
     return puzzle.random_boards(BATCH_SIZE, SEED)
@@ -255,6 +318,42 @@ def batch_answers(channel, form):
         for responses in batch_responses(channel, form)
         for answer in batch.answers_of(form, responses)
     ]
+
+
+@cache
+def solvable_boards():
+    """Every solvable board, as bytes back to back, and their lengths."""
+    distances = optimal_lengths()
+    return b"".join(map(bytes, distances)), list(distances.values())
+
+
+def packed_by_table(count, boards_a_message=BOARDS_A_MESSAGE):
+    """Requests for `count` solvable boards; ids count from 0."""
+    tiles, lengths = solvable_boards()
+    tiles *= -(-count // len(lengths))
+    options = pb.SolveOptions(algorithm=pb.ALGORITHM_GOAL_TABLE)
+    requests = []
+    for first in range(0, count, boards_a_message):
+        end = min(first + boards_a_message, count)
+        packed = pb.PackedBoards(tiles=tiles[first * 9 : end * 9])
+        request = pb.SolveBatchRequest(id=len(requests), packed=packed, options=options)
+        requests.append(request)
+    return requests
+
+
+def check_packed_by_table(request, responses):
+    """Hold every length, and one solution, against the truth; count the boards."""
+    tiles = request.packed.tiles
+    boards = [tuple(tiles[first : first + 9]) for first in range(0, len(tiles), 9)]
+    results = [response.packed for response in responses]
+    lengths = [length for packed in results for length in packed.lengths]
+    outcomes = [outcome for packed in results for outcome in packed.outcomes]
+    moves = "".join(packed.moves for packed in results)
+    expect(outcomes, [pb.OUTCOME_SOLVED] * len(boards))
+    expect(lengths == [optimal_lengths()[board] for board in boards], True)
+    expect(len(moves), sum(lengths))
+    expect(puzzle.replay(boards[-1], moves[len(moves) - lengths[-1] :]), puzzle.GOAL)
+    return len(boards)
 
 
 def check_answers(answers):
@@ -312,6 +411,10 @@ CHECKS = [
     too_many_boards_are_refused_and_the_stream_goes_on,
     request_without_boards_gets_its_id_back,
     stream_without_requests_ends_ok,
+    a_million_packed_boards_are_answered_right,
+    a_pipeline_resumes_after_its_connection_is_lost,
+    writing_everything_before_reading_works_while_the_answers_are_few,
+    writing_more_than_that_before_reading_is_aborted_and_never_hangs,
     health_of_server_and_service_is_serving,
     health_of_an_unknown_name_is_not_found,
     health_watch_of_an_unknown_name_says_so_first,
@@ -320,9 +423,8 @@ CHECKS = [
 
 
 def main():
-    [address] = sys.argv[1:]
     failed = 0
-    with grpc.insecure_channel(address) as channel:
+    with grpc.insecure_channel(ADDRESS) as channel:
         for check in CHECKS:
             try:
                 check(channel)

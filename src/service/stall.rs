@@ -1,0 +1,297 @@
+//! A stream whose answers nobody reads ends with `ABORTED`.
+//!
+//! While a client's window is shut, hyper holds the frame it could not send
+//! and asks for no other: nothing polls the answers, and no timer among them
+//! would be looked at. So a task beside them looks whether they are read. When
+//! they are not, it lets go of all that the stream holds, and leaves the
+//! status for the client that reads on after all.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, Either};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::{HeaderMap, Request, Response};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::Service;
+use tonic::server::NamedService;
+
+use super::company::Company;
+
+/// The one call whose answers are a stream.
+const SOLVE_BATCH: &str = "/loyd.v1.SolverService/SolveBatch";
+
+/// How often in a stall timeout a stream is looked at: it ends at most a
+/// quarter of the timeout late, and its task hardly ever wakes.
+const LOOKS: u32 = 4;
+
+/// The least time between two looks, however short the timeout: a look is to
+/// cost next to nothing.
+const LEAST_PAUSE: Duration = Duration::from_millis(10);
+
+/// A service whose streams end once they are not read for so long.
+#[derive(Clone)]
+pub struct EndStalled<S> {
+    pub(super) inner: S,
+    pub(super) timeout: Duration,
+}
+
+impl<S: NamedService> NamedService for EndStalled<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+type Answer = Result<Response<Body>, Infallible>;
+
+impl<S> Service<Request<Body>> for EndStalled<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Either<S::Future, BoxFuture<'static, Answer>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        if request.uri().path() != SOLVE_BATCH {
+            return Either::Left(self.inner.call(request));
+        }
+        let (give_back, given_back) = oneshot::channel();
+        let lend = |body| {
+            Body::new(Lent {
+                body,
+                give_back: Some(give_back),
+            })
+        };
+        let answered = self.inner.call(request.map(lend));
+        let timeout = self.timeout;
+        Either::Right(Box::pin(async move {
+            let response = answered.await?;
+            Ok(response.map(|body| {
+                if body.is_end_stream() {
+                    return body;
+                }
+                Body::new(Watched::new(body, given_back, timeout))
+            }))
+        }))
+    }
+}
+
+/// A request's body that is given back when its reader drops it.
+struct Lent {
+    body: Body,
+    give_back: Option<oneshot::Sender<Body>>,
+}
+
+impl HttpBody for Lent {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(give_back) = self.give_back.take() {
+            // Nobody waits for it where the call is over.
+            let _ = give_back.send(std::mem::take(&mut self.body));
+        }
+    }
+}
+
+/// A response's body that is watched.
+struct Watched {
+    shared: Arc<Shared>,
+    watch: AbortHandle,
+}
+
+struct Shared(Mutex<State>);
+
+struct State {
+    answers: Answers,
+    /// A frame was handed over, and the next has not been asked for.
+    handed_over: bool,
+    /// How often a frame was asked for; wraps.
+    asked: u64,
+}
+
+enum Answers {
+    /// To come from here.
+    Open(Company),
+    /// Let go of; this is all that is left to say.
+    Ended(Option<HeaderMap>),
+}
+
+impl Watched {
+    fn new(answers: Body, request: oneshot::Receiver<Body>, timeout: Duration) -> Watched {
+        let shared = Arc::new(Shared(Mutex::new(State {
+            answers: Answers::Open(Company::new(answers)),
+            handed_over: false,
+            asked: 0,
+        })));
+        let watch = tokio::spawn(watch(Arc::clone(&shared), request, timeout)).abort_handle();
+        Watched { shared, watch }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.watch.abort();
+    }
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let mut state = self.shared.state();
+        state.asked = state.asked.wrapping_add(1);
+        match &mut state.answers {
+            Answers::Open(answers) => {
+                let frame = answers.poll_frame(context);
+                state.handed_over =
+                    matches!(&frame, Poll::Ready(Some(Ok(frame))) if frame.is_data());
+                frame
+            }
+            Answers::Ended(trailers) => Poll::Ready(trailers.take().map(Frame::trailers).map(Ok)),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.shared.state().answers {
+            Answers::Open(answers) => answers.is_end_stream(),
+            Answers::Ended(trailers) => trailers.is_none(),
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // What a panic leaves behind is the answers' own, and they are ended.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How often the next frame was asked for; `None` while none is unread.
+    fn unread_since(&self) -> Option<u64> {
+        let state = self.state();
+        let is_open = matches!(state.answers, Answers::Open(_));
+        (state.handed_over && is_open).then_some(state.asked)
+    }
+
+    /// Ends the answers where they still are as unread as they were.
+    fn end(&self, unread_since: u64, status: &Status) -> Ended {
+        let mut state = self.state();
+        if !state.handed_over || state.asked != unread_since {
+            return Ended::Read;
+        }
+        let Answers::Open(answers) = &mut state.answers else {
+            return Ended::Read;
+        };
+        // Where the frame that waits was the last one, nothing is cut off.
+        let next = answers.poll_frame(&mut Context::from_waker(Waker::noop()));
+        let (trailers, complete) = match next {
+            Poll::Ready(None) => (None, true),
+            Poll::Ready(Some(Ok(frame))) if frame.is_trailers() => {
+                (frame.into_trailers().ok(), true)
+            }
+            _ => {
+                let mut trailers = HeaderMap::new();
+                // Its message is ours and fits a header.
+                let _ = status.add_header(&mut trailers);
+                (Some(trailers), false)
+            }
+        };
+        let left = std::mem::replace(&mut state.answers, Answers::Ended(trailers));
+        drop(state);
+        // Not under the lock: it cancels the searches and frees their answers.
+        drop(left);
+        if complete {
+            Ended::Complete
+        } else {
+            Ended::Cut
+        }
+    }
+}
+
+/// What came of an attempt to end a stream.
+enum Ended {
+    /// It was read after all.
+    Read,
+    /// All of it had been handed over.
+    Complete,
+    /// Answers are missing.
+    Cut,
+}
+
+/// Ends a stream that is not read for the timeout, and then reads and throws
+/// away what its client still sends, until the client reads on or goes.
+async fn watch(shared: Arc<Shared>, request: oneshot::Receiver<Body>, timeout: Duration) {
+    let status = Status::aborted(format!(
+        "the answers were not read for {timeout:?}: read them while sending, \
+         and go on after the last id that was answered"
+    ));
+    let mut seen = None;
+    let mut looks = 0;
+    loop {
+        // Looks are counted and not the time, which also passes while this
+        // process is stopped and no client could be heard.
+        tokio::time::sleep((timeout / LOOKS).max(LEAST_PAUSE)).await;
+        let unread = shared.unread_since();
+        if unread != seen {
+            seen = unread;
+            looks = 0;
+            continue;
+        }
+        let Some(unread_since) = unread else { continue };
+        looks += 1;
+        if looks < LOOKS {
+            continue;
+        }
+        match shared.end(unread_since, &status) {
+            Ended::Read => seen = None,
+            Ended::Complete => break,
+            Ended::Cut => {
+                tracing::info!(
+                    ?timeout,
+                    "the answers of a stream were not read; it was ended"
+                );
+                break;
+            }
+        }
+    }
+    // A client that writes everything before it reads must get to its reading,
+    // or it would never be told.
+    if let Ok(mut request) = request.await {
+        while let Some(Ok(_)) = poll_fn(|context| Pin::new(&mut request).poll_frame(context)).await
+        {
+        }
+    }
+}
