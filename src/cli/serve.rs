@@ -73,6 +73,12 @@ pub(super) struct Args {
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
     queued_work: Duration,
 
+    /// Compress every answer that its client can read compressed (gzip, zstd),
+    /// not only those to compressed requests. Small messages cost several times
+    /// their solving then
+    #[arg(long)]
+    compress_responses: bool,
+
     /// How long running calls may take to end after SIGTERM or Ctrl-C; a second
     /// signal cuts them at once
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
@@ -190,6 +196,7 @@ async fn serve(args: Args) -> Exit {
         queued_work: args.queued_work,
         max_packed_boards: args.max_packed_boards.get(),
         max_list_boards: args.max_list_boards.get(),
+        compress_responses: args.compress_responses,
         ..Settings::default()
     };
     if let Some(threads) = args.compute_threads {
