@@ -1,9 +1,8 @@
 //! `loyd serve`: the gRPC server.
 
 use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::num::{NonZeroU64, NonZeroUsize};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -12,17 +11,26 @@ use tonic::service::Routes;
 
 use super::exit::Exit;
 use super::options::{Algorithm, parse_count, parse_duration};
-use crate::server::{Bound, Config, ConnectionSettings, Drained, Services};
+use crate::server::{Address, Bound, Config, ConnectionSettings, Drained, Services};
 use crate::service::{self, Settings, Solver};
 
 /// Arguments of `loyd serve`.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
-    /// Address to listen on; port 0 takes a free one. The address is printed
-    /// on standard output: `listening on http://127.0.0.1:50051`
-    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:50051",
-          value_parser = parse_address)]
-    listen: SocketAddr,
+    /// Address to listen on: IP:PORT, where port 0 takes a free one, or
+    /// unix:PATH. May be given several times. Each is printed on standard
+    /// output, on a line: `listening on http://127.0.0.1:50051`
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:50051",
+        value_delimiter = ','
+    )]
+    listen: Vec<Address>,
+
+    /// Permissions of Unix sockets, in octal: who may write may call
+    #[arg(long, value_name = "MODE", default_value = "0660", value_parser = parse_mode)]
+    socket_mode: u32,
 
     /// Whether clients may list the services and their types
     #[arg(long, value_enum, value_name = "ON", default_value = "on")]
@@ -163,10 +171,11 @@ enum Switch {
     Off,
 }
 
-fn parse_address(value: &str) -> Result<SocketAddr, String> {
-    value.parse().map_err(|_| {
-        format!("`{value}` is not an IP address and a port, such as 127.0.0.1:50051 or [::1]:0")
-    })
+fn parse_mode(value: &str) -> Result<u32, String> {
+    u32::from_str_radix(value, 8)
+        .ok()
+        .filter(|mode| *mode <= 0o777 && !value.starts_with('+'))
+        .ok_or_else(|| format!("`{value}` is not an octal number from 0 to 0777, such as 0660"))
 }
 
 /// Runs the server until a signal ends it.
@@ -206,16 +215,12 @@ async fn serve(args: Args) -> Exit {
         Ok(solver) => solver,
         Err(error) => return Exit::Lost.because(format!("cannot start a thread: {error}")),
     };
-    if args.warm {
-        solver.warm();
-    }
-    let bound = match Bound::to(args.listen).await {
+    let bound = match Bound::to(&args.listen, args.socket_mode).await {
         Ok(bound) => bound,
-        Err(error) => {
-            return Exit::Unavailable.because(format!("cannot listen on {}: {error}", args.listen));
-        }
+        Err(error) => return Exit::Unavailable.because(error),
     };
-    announce(bound.address());
+    announce(bound.addresses());
+    let ready = warm(args.warm.then(|| solver.clone()));
     let config = Config {
         reflection: args.reflection == Switch::On,
         drain_timeout: args.drain_timeout,
@@ -227,7 +232,7 @@ async fn serve(args: Args) -> Exit {
         names: &[service::NAME],
         descriptors: service::DESCRIPTOR_SETS,
     };
-    match bound.serve(config, services, stop, cut).await {
+    match bound.serve(config, services, ready, stop, cut).await {
         Ok(Drained::Cleanly) => tracing::info!("stopped"),
         Ok(Drained::Cut(connections)) => {
             tracing::warn!(connections, "stopped, and cut what was left");
@@ -237,12 +242,27 @@ async fn serve(args: Args) -> Exit {
     Exit::Done
 }
 
-/// The one line of standard output, for scripts that need the port.
-fn announce(address: SocketAddr) {
-    tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serving");
+/// The lines of standard output, for scripts that need the port.
+fn announce(addresses: &[Address]) {
     let mut out = io::stdout().lock();
-    // A server is of use even where its standard output is closed.
-    let _ = writeln!(out, "listening on http://{address}").and_then(|()| out.flush());
+    for address in addresses {
+        let uri = address.uri(false);
+        tracing::info!(%uri, version = env!("CARGO_PKG_VERSION"), "serving");
+        // A server is of use even where its standard output is closed.
+        let _ = writeln!(out, "listening on {uri}").and_then(|()| out.flush());
+    }
+}
+
+/// Builds the tables, beside the serving: the server is up meanwhile, and its
+/// health says when they are there.
+async fn warm(solver: Option<Solver>) {
+    let Some(solver) = solver else { return };
+    let started = Instant::now();
+    match tokio::task::spawn_blocking(move || solver.warm()).await {
+        Ok(()) => tracing::info!(elapsed = ?started.elapsed(), "all goal tables are built"),
+        // Not fatal: a table that is missing is built by its first request.
+        Err(error) => tracing::error!(%error, "cannot build the goal tables"),
+    }
 }
 
 /// Two futures: the first SIGTERM or Ctrl-C, and the second.

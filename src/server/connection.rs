@@ -1,7 +1,6 @@
 //! One HTTP/2 connection, from its preface to its end.
 
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,12 +12,12 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tonic::body::Body;
 use tonic::service::Routes;
 
 use super::deadline;
+use super::stream::{Peer, Stream};
 
 /// The bytes a client sends first of all: the preface (RFC 9113, section 3.4)
 /// and the header of its SETTINGS frame.
@@ -103,8 +102,8 @@ impl ConnectionSettings {
 /// Serves a connection until it ends, or until `drain` turns true and its
 /// running calls have ended.
 pub(super) async fn serve(
-    stream: TcpStream,
-    peer: SocketAddr,
+    stream: Stream,
+    peer: Peer,
     routes: Routes,
     settings: ConnectionSettings,
     mut drain: watch::Receiver<bool>,

@@ -4,19 +4,20 @@
 mod connection;
 mod deadline;
 mod health;
+mod listener;
+mod stream;
 
 use std::future::Future;
-use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic::service::Routes;
 
 pub use connection::ConnectionSettings;
 use health::Health;
+pub use listener::{Address, AddressError, BindError};
+use listener::{Listener, Listeners};
 
 /// How long to wait before accepting again after the system refused, for
 /// example because too many files are open: long enough not to spin, short
@@ -67,30 +68,41 @@ pub enum Drained {
     Cut(usize),
 }
 
-/// A socket that is bound and not yet served.
+/// Sockets that are bound and not yet served.
 pub struct Bound {
-    listener: TcpListener,
-    address: SocketAddr,
+    listeners: Vec<Listener>,
+    addresses: Vec<Address>,
 }
 
 impl Bound {
-    /// Binds an address; port 0 takes a free port.
+    /// Binds all of these addresses, or none.
+    ///
+    /// `socket_mode` are the permissions of Unix sockets. A socket that a
+    /// killed server left behind is replaced; the file goes when the server
+    /// stops to listen.
     ///
     /// # Errors
-    /// Where the system refuses.
-    pub async fn to(address: SocketAddr) -> io::Result<Bound> {
-        let listener = TcpListener::bind(address).await?;
-        let address = listener.local_addr()?;
-        Ok(Bound { listener, address })
+    /// Where the system refuses one of them.
+    pub async fn to(addresses: &[Address], socket_mode: u32) -> Result<Bound, BindError> {
+        let mut bound = Bound {
+            listeners: Vec::with_capacity(addresses.len()),
+            addresses: Vec::with_capacity(addresses.len()),
+        };
+        for address in addresses {
+            let listener = Listener::bind(address, socket_mode).await?;
+            bound.addresses.push(listener.address());
+            bound.listeners.push(listener);
+        }
+        Ok(bound)
     }
 
-    /// The address, with the port that was taken.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    /// The addresses, in the order asked for, with the ports that were taken.
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
     }
 
-    /// Serves until `stop` resolves, then drains: health says `NOT_SERVING`,
-    /// no connection is accepted any more, open ones are told to go away, and
+    /// Serves until `stop` resolves; health says `SERVING` once `ready` did.
+    /// Then drains: health says `NOT_SERVING`, no connection is accepted any more, open ones are told to go away, and
     /// running calls may end until [`Config::drain_timeout`] or until `cut`
     /// resolves.
     ///
@@ -100,6 +112,7 @@ impl Bound {
         self,
         config: Config,
         services: Services,
+        ready: impl Future<Output = ()>,
         stop: impl Future<Output = ()>,
         cut: impl Future<Output = ()>,
     ) -> Result<Drained, tonic_reflection::server::Error> {
@@ -112,17 +125,25 @@ impl Bound {
 
         let (draining, drain) = watch::channel(false);
         let mut connections = JoinSet::new();
-        serving.send_replace(true);
-        tokio::pin!(stop);
+        let mut listeners = Listeners::new(self.listeners);
+        let mut is_ready = false;
+        tokio::pin!(ready, stop);
         loop {
             tokio::select! {
+                biased;
                 () = &mut stop => break,
-                accepted = self.listener.accept() => match accepted {
+                () = &mut ready, if !is_ready => {
+                    is_ready = true;
+                    serving.send_replace(true);
+                }
+                // Ended connections are let go of before new ones are counted.
+                Some(_) = connections.join_next() => {}
+                accepted = listeners.accept() => match accepted {
                     Ok((_, peer)) if connections.len() >= config.max_connections => {
                         tracing::debug!(%peer, "too many connections; this one is closed");
                     }
                     Ok((stream, peer)) => {
-                        prepare(&stream);
+                        stream.prepare();
                         connections.spawn(connection::serve(
                             stream,
                             peer,
@@ -136,13 +157,11 @@ impl Bound {
                         tokio::time::sleep(ACCEPT_BACKOFF).await;
                     }
                 },
-                // Ended connections are let go of as they end.
-                Some(_) = connections.join_next() => {}
             }
         }
 
         tracing::info!(connections = connections.len(), "draining");
-        drop(self.listener);
+        drop(listeners);
         serving.send_replace(false);
         // With the sender gone, health watches end once they told their clients.
         drop(serving);
@@ -160,13 +179,6 @@ impl Bound {
         } else {
             Drained::Cut(left)
         })
-    }
-}
-
-/// Without `TCP_NODELAY` a small answer waits 40 ms for company.
-fn prepare(stream: &TcpStream) {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use loyd::puzzle::{Board, Direction, Shape, cantor};
-use loyd::server::{Bound, Config, Drained, Services};
+use loyd::server::{Address, Bound, Config, Drained, Services};
 use loyd::service::{DESCRIPTOR_SETS, NAME, Settings, Solver};
 use loyd::wire::v1::solver_service_client::SolverServiceClient;
 use loyd::wire::v1::{self as wire, SolveBatchRequest, SolveBatchResponse, solve_batch_request};
@@ -42,8 +42,12 @@ impl Server {
 
     pub async fn with(settings: Settings, config: Config) -> Server {
         let solver = Solver::start(settings).unwrap();
-        let bound = Bound::to("127.0.0.1:0".parse().unwrap()).await.unwrap();
-        let address = bound.address();
+        let bound = Bound::to(&["127.0.0.1:0".parse().unwrap()], 0o600)
+            .await
+            .unwrap();
+        let Address::Tcp(address) = bound.addresses()[0] else {
+            panic!("it was asked for TCP");
+        };
         let (stop, stopped) = oneshot::channel();
         let services = Services {
             routes: Routes::new(solver.into_server()),
@@ -53,7 +57,13 @@ impl Server {
         let served = tokio::spawn(async move {
             let stopped = async { stopped.await.unwrap_or(()) };
             bound
-                .serve(config, services, stopped, std::future::pending())
+                .serve(
+                    config,
+                    services,
+                    std::future::ready(()),
+                    stopped,
+                    std::future::pending(),
+                )
                 .await
                 .unwrap()
         });
