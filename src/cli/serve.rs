@@ -11,7 +11,7 @@ use tonic::service::Routes;
 
 use super::exit::Exit;
 use super::options::{Algorithm, parse_count, parse_duration};
-use crate::server::{Address, Bound, Config, ConnectionSettings, Drained, Services};
+use crate::server::{Address, Bound, Config, ConnectionSettings, Drained, Origin, Services};
 use crate::service::{self, Settings, Solver};
 
 /// Arguments of `loyd serve`.
@@ -87,8 +87,27 @@ pub(super) struct Args {
     #[arg(long)]
     compress_responses: bool,
 
-    /// How long running calls may take to end after SIGTERM or Ctrl-C; a second
-    /// signal cuts them at once
+    /// Speak gRPC-Web too, over HTTP/2 and HTTP/1.1, for pages in browsers
+    #[arg(long)]
+    grpc_web: bool,
+
+    /// Where a page comes from that may call by gRPC-Web, as
+    /// https://example.org; `*` for all. May be given several times
+    #[arg(
+        long,
+        value_name = "ORIGIN",
+        value_delimiter = ',',
+        requires = "grpc_web"
+    )]
+    grpc_web_origin: Vec<Origin>,
+
+    /// How long connections and calls are still taken after SIGTERM or Ctrl-C,
+    /// while health says NOT_SERVING: as long as load balancers take to notice
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0s")]
+    drain_delay: Duration,
+
+    /// How long running calls may take to end after that; streams get what they
+    /// are owed and then UNAVAILABLE. A second signal cuts all at once
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
     drain_timeout: Duration,
 }
@@ -223,8 +242,10 @@ async fn serve(args: Args) -> Exit {
     let ready = warm(args.warm.then(|| solver.clone()));
     let config = Config {
         reflection: args.reflection == Switch::On,
+        drain_delay: args.drain_delay,
         drain_timeout: args.drain_timeout,
         max_connections: args.max_connections.get(),
+        web_origins: args.grpc_web.then_some(args.grpc_web_origin),
         connection: args.connection.into(),
     };
     let services = Services {
@@ -234,8 +255,9 @@ async fn serve(args: Args) -> Exit {
     };
     match bound.serve(config, services, ready, stop, cut).await {
         Ok(Drained::Cleanly) => tracing::info!("stopped"),
-        Ok(Drained::Cut(connections)) => {
-            tracing::warn!(connections, "stopped, and cut what was left");
+        // The operator's own limit: no failure.
+        Ok(Drained::Cut { connections, calls }) => {
+            tracing::warn!(connections, calls, "stopped, and cut what was left");
         }
         Err(error) => return Exit::Lost.because(format!("cannot serve reflection: {error}")),
     }

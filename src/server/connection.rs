@@ -1,27 +1,33 @@
-//! One HTTP/2 connection, from its preface to its end.
+//! One connection, from its first byte to its end.
 
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::body::Incoming;
-use hyper::server::conn::http2;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::watch;
+use hyper_util::server::graceful::GracefulConnection;
+use tokio::time::Instant;
 use tonic::body::Body;
-use tonic::service::Routes;
 
-use super::deadline;
+use super::call::Calls;
+use super::hello::{Hello, PREFACE, hear, refuse_http1};
 use super::stream::{Peer, Stream};
+use super::web::Web;
+use super::wire::{Counted, Traffic};
 
-/// The bytes a client sends first of all: the preface (RFC 9113, section 3.4)
-/// and the header of its SETTINGS frame.
-const HELLO_BYTES: usize = 24 + 9;
+/// The bytes a client of HTTP/2 sends first of all: the preface and the header
+/// of its SETTINGS frame.
+const HTTP2_HELLO_BYTES: usize = PREFACE.len() + 9;
+
+/// The least that HTTP/1.1 needs to read a request's headers.
+const HTTP1_LEAST_BUFFER: usize = 8 << 10;
+
+/// In a drain, a connection without an open call on which nothing was sent in
+/// so many checks is let go of: its client never says that it heard the news.
+const QUIET_CHECKS: u32 = 4;
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The smallest message worth planning for, in bytes on the wire: one packed
 /// 3x3 board, framed.
@@ -99,126 +105,166 @@ impl ConnectionSettings {
     }
 }
 
-/// Serves a connection until it ends, or until `drain` turns true and its
-/// running calls have ended.
-pub(super) async fn serve(
-    stream: Stream,
-    peer: Peer,
-    routes: Routes,
-    settings: ConnectionSettings,
-    mut drain: watch::Receiver<bool>,
-) {
-    let (io, received) = Counted::new(stream);
+/// What all connections share.
+#[derive(Clone)]
+pub(super) struct Serving {
+    pub(super) calls: Calls,
+    /// Whether browsers are served too.
+    pub(super) web: Option<Web>,
+    pub(super) settings: ConnectionSettings,
+}
+
+/// Serves a connection until it ends, or until a drain begins and its running
+/// calls have ended.
+pub(super) async fn serve(mut stream: Stream, peer: Peer, serving: Serving) {
+    let Serving {
+        calls,
+        web,
+        settings,
+    } = serving;
+    let hello_ends = Instant::now() + settings.hello_timeout;
+    let mut drain = calls.drain.clone();
+    let heard = tokio::select! {
+        heard = hear(&mut stream) => heard,
+        () = tokio::time::sleep_until(hello_ends) => {
+            tracing::debug!(%peer, "nothing was asked in time; connection closed");
+            return;
+        }
+        // It has asked for nothing.
+        () = drain.begins() => return,
+    };
+    let (hello, before) = match heard {
+        Ok(heard) => heard,
+        Err(error) => {
+            tracing::debug!(%peer, %error, "connection ended before it began");
+            return;
+        }
+    };
+    let (io, traffic) = Counted::new(stream, before);
+    let io = TokioIo::new(io);
+    let life = Life {
+        peer,
+        traffic,
+        calls: calls.clone(),
+        hello_ends,
+        hello_bytes: match hello {
+            Hello::Http2 => HTTP2_HELLO_BYTES,
+            _ => 0,
+        },
+    };
+    let is_web = web.is_some();
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        deadline::call(
-            routes.clone(),
-            request.map(Body::new),
-            settings.max_deadline,
-        )
+        let (calls, web) = (calls.clone(), web.clone());
+        let request = request.map(Body::new);
+        async move {
+            match web {
+                None => calls.answer(request).await,
+                Some(web) => web.answer(calls, request).await,
+            }
+        }
     });
-    let mut builder = http2::Builder::new(TokioExecutor::new());
-    builder
-        .timer(TokioTimer::new())
-        .initial_stream_window_size(settings.stream_window)
-        .initial_connection_window_size(settings.connection_window())
-        .max_concurrent_streams(settings.max_streams)
-        .max_header_list_size(settings.max_header_bytes)
-        .max_frame_size(settings.max_frame_bytes)
-        .max_pending_accept_reset_streams(settings.max_pending_resets)
-        .max_local_error_reset_streams(settings.max_local_resets)
-        .keep_alive_interval(settings.keepalive_interval)
-        .keep_alive_timeout(settings.keepalive_timeout);
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(io), service));
-    let mut hello = std::pin::pin!(tokio::time::sleep(settings.hello_timeout));
-    let mut said_hello = false;
-    let mut draining = false;
-    loop {
-        tokio::select! {
-            ended = &mut connection => {
-                if let Err(error) = ended {
-                    tracing::debug!(%peer, %error, "connection ended");
-                }
-                return;
+    match hello {
+        Hello::Http2 => {
+            let mut builder = http2::Builder::new(TokioExecutor::new());
+            builder
+                .timer(TokioTimer::new())
+                .initial_stream_window_size(settings.stream_window)
+                .initial_connection_window_size(settings.connection_window())
+                .max_concurrent_streams(settings.max_streams)
+                .max_header_list_size(settings.max_header_bytes)
+                .max_frame_size(settings.max_frame_bytes)
+                .max_pending_accept_reset_streams(settings.max_pending_resets)
+                .max_local_error_reset_streams(settings.max_local_resets)
+                .keep_alive_interval(settings.keepalive_interval)
+                .keep_alive_timeout(settings.keepalive_timeout);
+            life.lead(builder.serve_connection(io, service)).await;
+        }
+        Hello::Http1 if is_web => {
+            let header_bytes = usize::try_from(settings.max_header_bytes).unwrap_or(usize::MAX);
+            let mut builder = http1::Builder::new();
+            builder
+                .timer(TokioTimer::new())
+                // Also ends a connection that is kept alive and asks nothing.
+                .header_read_timeout(settings.keepalive_interval)
+                .max_buf_size(header_bytes.max(HTTP1_LEAST_BUFFER));
+            life.lead(builder.serve_connection(io, service)).await;
+        }
+        Hello::Http1 => {
+            tracing::debug!(%peer, "HTTP/1.1 where HTTP/2 is spoken; connection refused");
+            if let Err(error) = refuse_http1(io.into_inner()).await {
+                tracing::debug!(%peer, %error, "refused connection ended");
             }
-            () = &mut hello, if !said_hello => {
-                if received.load(Ordering::Relaxed) < HELLO_BYTES {
-                    tracing::debug!(%peer, "no HTTP/2 preface came; connection closed");
-                    return;
-                }
-                said_hello = true;
-            }
-            // An error means that the server is gone, which is a drain too.
-            _ = drain.wait_for(|drain| *drain), if !draining => {
-                if received.load(Ordering::Relaxed) < HELLO_BYTES {
-                    // It has asked for nothing, and hyper would wait for it.
-                    return;
-                }
-                draining = true;
-                connection.as_mut().graceful_shutdown();
-            }
+        }
+        Hello::Tls => {
+            tracing::debug!(%peer, "TLS where none is spoken; connection closed");
+        }
+        Hello::Unknown => {
+            tracing::debug!(%peer, "neither HTTP/2 nor HTTP/1.1; connection closed");
         }
     }
 }
 
-/// An I/O stream that counts the bytes it received.
-struct Counted<T> {
-    io: T,
-    received: Arc<AtomicUsize>,
+/// When a connection ends.
+struct Life {
+    peer: Peer,
+    traffic: Arc<Traffic>,
+    calls: Calls,
+    hello_ends: Instant,
+    /// What must have come by then.
+    hello_bytes: usize,
 }
 
-impl<T> Counted<T> {
-    fn new(io: T) -> (Counted<T>, Arc<AtomicUsize>) {
-        let received = Arc::new(AtomicUsize::new(0));
-        (
-            Counted {
-                io,
-                received: Arc::clone(&received),
-            },
-            received,
-        )
-    }
-}
-
-impl<T: AsyncRead + Unpin> AsyncRead for Counted<T> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.io).poll_read(context, buffer);
-        self.received
-            .fetch_add(buffer.filled().len() - before, Ordering::Relaxed);
-        polled
-    }
-}
-
-impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(context, bytes)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
+impl Life {
+    async fn lead<E: std::fmt::Display>(self, connection: impl GracefulConnection<Error = E>) {
+        let Life {
+            peer,
+            traffic,
+            calls,
+            hello_ends,
+            hello_bytes,
+        } = self;
+        let mut drain = calls.drain.clone();
+        let mut connection = std::pin::pin!(connection);
+        let mut hello = std::pin::pin!(tokio::time::sleep_until(hello_ends));
+        let mut said_hello = false;
+        let mut draining = false;
+        let mut checks = tokio::time::interval(CHECK_INTERVAL);
+        let mut quiet_checks = 0;
+        let mut sent_before = 0;
+        loop {
+            tokio::select! {
+                ended = &mut connection => {
+                    if let Err(error) = ended {
+                        tracing::debug!(%peer, %error, "connection ended");
+                    }
+                    return;
+                }
+                () = &mut hello, if !said_hello => {
+                    if traffic.received() < hello_bytes {
+                        tracing::debug!(%peer, "no HTTP/2 preface came; connection closed");
+                        return;
+                    }
+                    said_hello = true;
+                }
+                () = drain.begins(), if !draining => {
+                    if traffic.received() < hello_bytes {
+                        // It has asked for nothing, and hyper would wait for it.
+                        return;
+                    }
+                    draining = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                _ = checks.tick(), if draining => {
+                    let sent = traffic.sent();
+                    let owes = calls.open.of_connection() > 0 || traffic.is_blocked();
+                    quiet_checks = if owes || sent != sent_before { 0 } else { quiet_checks + 1 };
+                    sent_before = sent;
+                    if quiet_checks == QUIET_CHECKS {
+                        tracing::debug!(%peer, "it has its answers and does not go; connection closed");
+                        return;
+                    }
+                }
+            }
+        }
     }
 }
