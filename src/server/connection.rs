@@ -1,5 +1,6 @@
 //! One HTTP/2 connection, from its preface to its end.
 
+use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,7 +18,9 @@ use tonic::body::Body;
 use tonic::service::Routes;
 
 use super::deadline;
+use super::lifetime::{self, CallBody, Calls};
 use super::stream::{Peer, Stream};
+use super::tls::Tls;
 
 /// The bytes a client sends first of all: the preface (RFC 9113, section 3.4)
 /// and the header of its SETTINGS frame.
@@ -56,6 +59,13 @@ pub struct ConnectionSettings {
     pub max_deadline: Option<Duration>,
     /// The most bytes of a request's headers.
     pub max_header_bytes: u32,
+    /// How long a connection may be without a call.
+    pub idle_timeout: Option<Duration>,
+    /// How old a connection may get, by a tenth more or less, before its
+    /// client is told to open another.
+    pub max_age: Option<Duration>,
+    /// How long its calls may then go on.
+    pub max_age_grace: Duration,
 }
 
 impl Default for ConnectionSettings {
@@ -72,6 +82,9 @@ impl Default for ConnectionSettings {
             // A pipeline may stream for days.
             max_deadline: None,
             max_header_bytes: 16 << 10,
+            idle_timeout: None,
+            max_age: None,
+            max_age_grace: Duration::from_secs(60),
         }
     }
 }
@@ -99,9 +112,35 @@ impl ConnectionSettings {
     }
 }
 
-/// Serves a connection until it ends, or until `drain` turns true and its
-/// running calls have ended.
+/// Serves a connection, after its handshake where it is one of TLS, until it
+/// ends, or until `drain` turns true and its running calls have ended.
 pub(super) async fn serve(
+    stream: Stream,
+    peer: Peer,
+    tls: Option<Arc<Tls>>,
+    routes: Routes,
+    settings: ConnectionSettings,
+    mut drain: watch::Receiver<bool>,
+) {
+    let stream = match (stream, tls) {
+        (Stream::Tcp(stream), Some(tls)) => tokio::select! {
+            shaken = tls.handshake(stream) => match shaken {
+                Ok(stream) => stream,
+                Err(error) => {
+                    tracing::debug!(%peer, %error, "no TLS handshake; connection closed");
+                    return;
+                }
+            },
+            // It has asked for nothing yet.
+            _ = drain.wait_for(|drain| *drain) => return,
+        },
+        (stream, _) => stream,
+    };
+    serve_http(stream, peer, routes, settings, drain).await;
+}
+
+/// Serves the calls of a connection.
+async fn serve_http(
     stream: Stream,
     peer: Peer,
     routes: Routes,
@@ -109,13 +148,25 @@ pub(super) async fn serve(
     mut drain: watch::Receiver<bool>,
 ) {
     let (io, received) = Counted::new(stream);
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
-        deadline::call(
-            routes.clone(),
-            request.map(Body::new),
-            settings.max_deadline,
-        )
-    });
+    let calls = settings.idle_timeout.map(|_| Calls::new());
+    let service = {
+        let calls = calls.clone();
+        service_fn(move |request: hyper::Request<Incoming>| {
+            let call = calls.as_ref().map(Calls::begin);
+            let response = deadline::call(
+                routes.clone(),
+                request.map(Body::new),
+                settings.max_deadline,
+            );
+            async move {
+                let response = response.await?;
+                Ok::<_, Infallible>(match call {
+                    Some(call) => response.map(|inner| Body::new(CallBody { inner, _call: call })),
+                    None => response,
+                })
+            }
+        })
+    };
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
@@ -130,10 +181,14 @@ pub(super) async fn serve(
         .keep_alive_timeout(settings.keepalive_timeout);
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(io), service));
     let mut hello = std::pin::pin!(tokio::time::sleep(settings.hello_timeout));
+    let mut old = std::pin::pin!(lifetime::after(settings.max_age.map(lifetime::jittered)));
+    let mut idle = std::pin::pin!(idle(calls, settings.idle_timeout));
+    let mut grace = std::pin::pin!(lifetime::after(None));
     let mut said_hello = false;
     let mut draining = false;
+    let mut leaving = false;
     loop {
-        tokio::select! {
+        let go_away = tokio::select! {
             ended = &mut connection => {
                 if let Err(error) = ended {
                     tracing::debug!(%peer, %error, "connection ended");
@@ -146,17 +201,44 @@ pub(super) async fn serve(
                     return;
                 }
                 said_hello = true;
+                false
             }
             // An error means that the server is gone, which is a drain too.
             _ = drain.wait_for(|drain| *drain), if !draining => {
-                if received.load(Ordering::Relaxed) < HELLO_BYTES {
-                    // It has asked for nothing, and hyper would wait for it.
-                    return;
-                }
                 draining = true;
-                connection.as_mut().graceful_shutdown();
+                true
             }
+            () = &mut old, if !leaving => {
+                tracing::debug!(%peer, "connection is old; its client is to open another");
+                grace.set(lifetime::after(Some(settings.max_age_grace)));
+                leaving = true;
+                true
+            }
+            () = &mut idle, if !leaving => {
+                tracing::debug!(%peer, "connection is idle");
+                leaving = true;
+                true
+            }
+            () = &mut grace => {
+                tracing::debug!(%peer, "connection is old; its calls are cut");
+                return;
+            }
+        };
+        if go_away {
+            if received.load(Ordering::Relaxed) < HELLO_BYTES {
+                // It has asked for nothing, and hyper would wait for it.
+                return;
+            }
+            connection.as_mut().graceful_shutdown();
         }
+    }
+}
+
+/// Resolves once the connection was idle for its time; never without one.
+async fn idle(calls: Option<Calls>, timeout: Option<Duration>) {
+    match (calls, timeout) {
+        (Some(calls), Some(timeout)) => calls.idle_for(timeout).await,
+        _ => std::future::pending().await,
     }
 }
 

@@ -1,23 +1,30 @@
 //! Sockets and life: listening, connections, health, drain. It knows no
 //! puzzles: it serves whatever routes it is given.
 
+mod client_identity;
 mod connection;
 mod deadline;
+pub(crate) mod file;
 mod health;
+mod lifetime;
 mod listener;
 mod stream;
+mod tls;
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic::service::Routes;
 
+pub use client_identity::{ClientIdentity, ClientIdentityError};
 pub use connection::ConnectionSettings;
 use health::Health;
 pub use listener::{Address, AddressError, BindError};
 use listener::{Listener, Listeners};
+pub use tls::{Tls, TlsError, TlsSettings};
 
 /// How long to wait before accepting again after the system refused, for
 /// example because too many files are open: long enough not to spin, short
@@ -34,6 +41,9 @@ pub struct Config {
     /// The most connections that are open at once; one more is closed at once,
     /// so that its client tries another replica.
     pub max_connections: usize,
+    /// What TCP connections are secured by, if they are. Unix sockets are not:
+    /// their file's permissions say who may call.
+    pub tls: Option<Arc<Tls>>,
     /// What every connection is given.
     pub connection: ConnectionSettings,
 }
@@ -44,6 +54,7 @@ impl Default for Config {
             reflection: true,
             drain_timeout: Duration::from_secs(30),
             max_connections: 1024,
+            tls: None,
             connection: ConnectionSettings::default(),
         }
     }
@@ -126,6 +137,11 @@ impl Bound {
         let (draining, drain) = watch::channel(false);
         let mut connections = JoinSet::new();
         let mut listeners = Listeners::new(self.listeners);
+        // Ends with this function.
+        let mut helpers = JoinSet::new();
+        if let Some(tls) = &config.tls {
+            helpers.spawn(Arc::clone(tls).keep_fresh());
+        }
         let mut is_ready = false;
         tokio::pin!(ready, stop);
         loop {
@@ -147,6 +163,7 @@ impl Bound {
                         connections.spawn(connection::serve(
                             stream,
                             peer,
+                            config.tls.clone(),
                             routes.clone(),
                             config.connection,
                             drain.clone(),
