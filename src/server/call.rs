@@ -13,33 +13,34 @@ use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::service::Routes;
 
-use super::drain::{Drain, OpenCall, OpenCalls, RequestBody};
+use super::drain::{Drain, RequestBody};
+use super::lifetime::{Call, Calls};
 use super::{deadline, trailers};
 
 /// Answers the calls of a connection: by their deadlines, counted, to a drain's
 /// end, and with trailers that every client takes.
 #[derive(Clone)]
-pub(super) struct Calls {
+pub(super) struct Handler {
     pub(super) routes: Routes,
     pub(super) max_deadline: Option<Duration>,
     pub(super) drain: Drain,
     /// The most bytes of a call that were received and are not read.
     pub(super) most_unread: usize,
-    pub(super) open: OpenCalls,
+    pub(super) calls: Calls,
 }
 
-impl Calls {
+impl Handler {
     pub(super) async fn answer(self, request: Request<Body>) -> Result<Response<Body>, Infallible> {
-        let open = self.open.begin();
+        let call = self.calls.begin();
         let request =
             request.map(|body| Body::new(RequestBody::new(body, self.drain, self.most_unread)));
         let mut response = deadline::call(self.routes, request, self.max_deadline).await?;
         trailers::shorten(response.headers_mut());
-        Ok(response.map(|inner| Body::new(ResponseBody { inner, _open: open })))
+        Ok(response.map(|inner| Body::new(ResponseBody { inner, _call: call })))
     }
 }
 
-impl Service<Request<Body>> for Calls {
+impl Service<Request<Body>> for Handler {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
@@ -56,7 +57,7 @@ impl Service<Request<Body>> for Calls {
 /// A response's body: its call is open until this is dropped.
 struct ResponseBody {
     inner: Body,
-    _open: OpenCall,
+    _call: Call,
 }
 
 impl HttpBody for ResponseBody {

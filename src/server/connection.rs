@@ -1,5 +1,8 @@
 //! One connection, from its first byte to its end.
 
+use std::fmt::Display;
+use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,12 +11,14 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulConnection;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tonic::body::Body;
 
-use super::call::Calls;
+use super::call::Handler;
 use super::hello::{Hello, PREFACE, hear, refuse_http1};
+use super::lifetime;
 use super::stream::{Peer, Stream};
+use super::tls::Tls;
 use super::web::Web;
 use super::wire::{Counted, Traffic};
 
@@ -24,8 +29,8 @@ const HTTP2_HELLO_BYTES: usize = PREFACE.len() + 9;
 /// The least that HTTP/1.1 needs to read a request's headers.
 const HTTP1_LEAST_BUFFER: usize = 8 << 10;
 
-/// In a drain, a connection without an open call on which nothing was sent in
-/// so many checks is let go of: its client never says that it heard the news.
+/// A connection that was told to go, has no call running, and on which nothing
+/// was sent in so many checks is let go of.
 const QUIET_CHECKS: u32 = 4;
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -62,6 +67,13 @@ pub struct ConnectionSettings {
     pub max_deadline: Option<Duration>,
     /// The most bytes of a request's headers.
     pub max_header_bytes: u32,
+    /// How long a connection may be without a call.
+    pub idle_timeout: Option<Duration>,
+    /// How old a connection may get, by a tenth more or less, before its
+    /// client is told to open another.
+    pub max_age: Option<Duration>,
+    /// How long its calls may then go on.
+    pub max_age_grace: Duration,
 }
 
 impl Default for ConnectionSettings {
@@ -78,6 +90,9 @@ impl Default for ConnectionSettings {
             // A pipeline may stream for days.
             max_deadline: None,
             max_header_bytes: 16 << 10,
+            idle_timeout: None,
+            max_age: None,
+            max_age_grace: Duration::from_secs(60),
         }
     }
 }
@@ -108,44 +123,63 @@ impl ConnectionSettings {
 /// What all connections share.
 #[derive(Clone)]
 pub(super) struct Serving {
-    pub(super) calls: Calls,
+    pub(super) handler: Handler,
     /// Whether browsers are served too.
     pub(super) web: Option<Web>,
+    /// What TCP connections are secured by, if they are.
+    pub(super) tls: Option<Arc<Tls>>,
     pub(super) settings: ConnectionSettings,
 }
 
 /// Serves a connection until it ends, or until a drain begins and its running
 /// calls have ended.
-pub(super) async fn serve(mut stream: Stream, peer: Peer, serving: Serving) {
+pub(super) async fn serve(stream: Stream, peer: Peer, serving: Serving) {
+    let mut drain = serving.handler.drain.clone();
+    let welcome = async {
+        let mut stream = match (stream, serving.tls.clone()) {
+            (Stream::Tcp(stream), Some(tls)) => tls.handshake(stream).await?,
+            (stream, _) => stream,
+        };
+        let hello_ends = Instant::now() + serving.settings.hello_timeout;
+        let (hello, before) = timeout_at(hello_ends, hear(&mut stream)).await??;
+        Ok::<_, io::Error>((stream, hello, before, hello_ends))
+    };
+    tokio::select! {
+        welcomed = welcome => match welcomed {
+            Ok((stream, hello, before, hello_ends)) => {
+                serve_http(stream, peer, serving, hello, before, hello_ends).await;
+            }
+            Err(error) => {
+                tracing::debug!(%peer, %error, "connection ended before it began");
+            }
+        },
+        // It has asked for nothing yet.
+        () = drain.begins() => {}
+    }
+}
+
+/// Serves the calls of a connection of which the first bytes were read.
+async fn serve_http(
+    stream: Stream,
+    peer: Peer,
+    serving: Serving,
+    hello: Hello,
+    before: Vec<u8>,
+    hello_ends: Instant,
+) {
     let Serving {
-        calls,
+        handler,
         web,
         settings,
+        ..
     } = serving;
-    let hello_ends = Instant::now() + settings.hello_timeout;
-    let mut drain = calls.drain.clone();
-    let heard = tokio::select! {
-        heard = hear(&mut stream) => heard,
-        () = tokio::time::sleep_until(hello_ends) => {
-            tracing::debug!(%peer, "nothing was asked in time; connection closed");
-            return;
-        }
-        // It has asked for nothing.
-        () = drain.begins() => return,
-    };
-    let (hello, before) = match heard {
-        Ok(heard) => heard,
-        Err(error) => {
-            tracing::debug!(%peer, %error, "connection ended before it began");
-            return;
-        }
-    };
     let (io, traffic) = Counted::new(stream, before);
     let io = TokioIo::new(io);
     let life = Life {
         peer,
         traffic,
-        calls: calls.clone(),
+        handler: handler.clone(),
+        settings,
         hello_ends,
         hello_bytes: match hello {
             Hello::Http2 => HTTP2_HELLO_BYTES,
@@ -154,12 +188,12 @@ pub(super) async fn serve(mut stream: Stream, peer: Peer, serving: Serving) {
     };
     let is_web = web.is_some();
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let (calls, web) = (calls.clone(), web.clone());
+        let (handler, web) = (handler.clone(), web.clone());
         let request = request.map(Body::new);
         async move {
             match web {
-                None => calls.answer(request).await,
-                Some(web) => web.answer(calls, request).await,
+                None => handler.answer(request).await,
+                Some(web) => web.answer(handler, request).await,
             }
         }
     });
@@ -208,29 +242,33 @@ pub(super) async fn serve(mut stream: Stream, peer: Peer, serving: Serving) {
 struct Life {
     peer: Peer,
     traffic: Arc<Traffic>,
-    calls: Calls,
+    handler: Handler,
+    settings: ConnectionSettings,
     hello_ends: Instant,
     /// What must have come by then.
     hello_bytes: usize,
 }
 
 impl Life {
-    async fn lead<E: std::fmt::Display>(self, connection: impl GracefulConnection<Error = E>) {
+    async fn lead<E: Display>(self, connection: impl GracefulConnection<Error = E>) {
         let Life {
             peer,
             traffic,
-            calls,
+            handler,
+            settings,
             hello_ends,
             hello_bytes,
         } = self;
-        let mut drain = calls.drain.clone();
-        let mut connection = std::pin::pin!(connection);
-        let mut hello = std::pin::pin!(tokio::time::sleep_until(hello_ends));
+        let mut drain = handler.drain.clone();
+        let mut connection = pin!(connection);
+        let mut hello = pin!(tokio::time::sleep_until(hello_ends));
+        let mut old = pin!(lifetime::after(settings.max_age.map(lifetime::jittered)));
+        let mut idle = pin!(handler.calls.idle_for(settings.idle_timeout));
+        let mut grace = pin!(lifetime::after(None));
+        let mut quiet = pin!(quiet(&handler, &traffic));
         let mut said_hello = false;
         let mut draining = false;
-        let mut checks = tokio::time::interval(CHECK_INTERVAL);
-        let mut quiet_checks = 0;
-        let mut sent_before = 0;
+        let mut leaving = false;
         loop {
             tokio::select! {
                 ended = &mut connection => {
@@ -245,26 +283,50 @@ impl Life {
                         return;
                     }
                     said_hello = true;
+                    continue;
                 }
-                () = drain.begins(), if !draining => {
-                    if traffic.received() < hello_bytes {
-                        // It has asked for nothing, and hyper would wait for it.
-                        return;
-                    }
-                    draining = true;
-                    connection.as_mut().graceful_shutdown();
+                () = drain.begins(), if !draining => draining = true,
+                () = &mut old, if !leaving => {
+                    tracing::debug!(%peer, "connection is old; its client is to open another");
+                    grace.set(lifetime::after(Some(settings.max_age_grace)));
                 }
-                _ = checks.tick(), if draining => {
-                    let sent = traffic.sent();
-                    let owes = calls.open.of_connection() > 0 || traffic.is_blocked();
-                    quiet_checks = if owes || sent != sent_before { 0 } else { quiet_checks + 1 };
-                    sent_before = sent;
-                    if quiet_checks == QUIET_CHECKS {
-                        tracing::debug!(%peer, "it has its answers and does not go; connection closed");
-                        return;
-                    }
+                () = &mut idle, if !leaving => {
+                    tracing::debug!(%peer, "connection is idle");
+                }
+                () = &mut grace => {
+                    tracing::debug!(%peer, "connection is old; its calls are cut");
+                    return;
+                }
+                () = &mut quiet, if leaving => {
+                    tracing::debug!(%peer, "it has its answers and does not go; connection closed");
+                    return;
                 }
             }
+            // Whatever the reason is, the client is to go.
+            if traffic.received() < hello_bytes {
+                // It has asked for nothing, and hyper would wait for it.
+                return;
+            }
+            leaving = true;
+            connection.as_mut().graceful_shutdown();
         }
+    }
+}
+
+/// Resolves once nothing is owed to the client and nothing was sent to it for a
+/// while. Begun when the client was told to go: it never says that it heard.
+async fn quiet(handler: &Handler, traffic: &Traffic) {
+    let mut sent_before = traffic.sent();
+    let mut quiet_checks = 0;
+    while quiet_checks < QUIET_CHECKS {
+        tokio::time::sleep(CHECK_INTERVAL).await;
+        let sent = traffic.sent();
+        let owes = handler.calls.are_running() || traffic.is_blocked();
+        quiet_checks = if owes || sent != sent_before {
+            0
+        } else {
+            quiet_checks + 1
+        };
+        sent_before = sent;
     }
 }

@@ -6,8 +6,6 @@
 //! on elsewhere, and a call whose request is not all here ends as well.
 
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -40,48 +38,6 @@ impl Drain {
     pub(super) async fn begins(&mut self) {
         // An error means that the server is gone, which is a drain too.
         let _ = self.0.wait_for(|draining| *draining).await;
-    }
-}
-
-/// How many calls are open: of a connection, and of the server.
-#[derive(Clone, Default)]
-pub(super) struct OpenCalls {
-    connection: Arc<AtomicUsize>,
-    server: Arc<AtomicUsize>,
-}
-
-impl OpenCalls {
-    /// The calls of a further connection of the same server.
-    pub(super) fn of_a_connection(&self) -> OpenCalls {
-        OpenCalls {
-            connection: Arc::default(),
-            server: Arc::clone(&self.server),
-        }
-    }
-
-    pub(super) fn of_connection(&self) -> usize {
-        self.connection.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn of_server(&self) -> usize {
-        self.server.load(Ordering::Relaxed)
-    }
-
-    /// Counts a call until what is returned is dropped.
-    pub(super) fn begin(&self) -> OpenCall {
-        self.connection.fetch_add(1, Ordering::Relaxed);
-        self.server.fetch_add(1, Ordering::Relaxed);
-        OpenCall(self.clone())
-    }
-}
-
-/// A call, until its last byte was handed to the connection.
-pub(super) struct OpenCall(OpenCalls);
-
-impl Drop for OpenCall {
-    fn drop(&mut self) {
-        self.0.connection.fetch_sub(1, Ordering::Relaxed);
-        self.0.server.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -2,30 +2,39 @@
 //! puzzles: it serves whatever routes it is given.
 
 mod call;
+mod client_identity;
 mod connection;
 mod deadline;
 mod drain;
+pub(crate) mod file;
 mod health;
 mod hello;
+mod lifetime;
 mod listener;
 mod stream;
+mod tls;
 mod trailers;
 mod web;
 mod wire;
 
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tonic::service::Routes;
 
-use call::Calls;
+use call::Handler;
+pub use client_identity::{ClientIdentity, ClientIdentityError};
 pub use connection::ConnectionSettings;
 use connection::Serving;
-use drain::{Drain, OpenCalls};
+use drain::Drain;
 use health::Health;
+use lifetime::Calls;
 pub use listener::{Address, AddressError, BindError};
 use listener::{Listener, Listeners};
+pub use tls::{Tls, TlsError, TlsSettings};
 use web::Web;
 pub use web::{Origin, OriginError};
 
@@ -50,6 +59,9 @@ pub struct Config {
     /// Where pages come from that may call by gRPC-Web; `None` where it is not
     /// spoken.
     pub web_origins: Option<Vec<Origin>>,
+    /// What TCP connections are secured by, if they are. Unix sockets are not:
+    /// their file's permissions say who may call.
+    pub tls: Option<Arc<Tls>>,
     /// What every connection is given.
     pub connection: ConnectionSettings,
 }
@@ -62,6 +74,7 @@ impl Default for Config {
             drain_timeout: Duration::from_secs(30),
             max_connections: 1024,
             web_origins: None,
+            tls: None,
             connection: ConnectionSettings::default(),
         }
     }
@@ -148,14 +161,13 @@ impl Bound {
             routes = add_reflection(routes, services.descriptors)?;
         }
         let (draining, drain) = Drain::new();
-        let open = OpenCalls::default();
+        let running = Arc::new(AtomicUsize::new(0));
         let mut accepting = Accepting {
             listeners: Listeners::new(self.listeners),
             connections: JoinSet::new(),
             max_connections: config.max_connections,
-            open: open.clone(),
             serving: Serving {
-                calls: Calls {
+                handler: Handler {
                     routes: routes.prepare(),
                     max_deadline: config.connection.max_deadline,
                     drain,
@@ -164,13 +176,19 @@ impl Bound {
                         .stream_window
                         .try_into()
                         .unwrap_or(usize::MAX),
-                    open: open.clone(),
+                    calls: Calls::new(Arc::clone(&running)),
                 },
                 web: config.web_origins.as_deref().map(Web::new),
+                tls: config.tls.clone(),
                 settings: config.connection,
             },
+            running: Arc::clone(&running),
         };
-
+        // Ends with this function.
+        let mut helpers = JoinSet::new();
+        if let Some(tls) = &config.tls {
+            helpers.spawn(Arc::clone(tls).keep_fresh());
+        }
         let mut is_ready = false;
         tokio::pin!(ready, stop, cut);
         loop {
@@ -201,7 +219,7 @@ impl Bound {
         let mut connections = accepting.end();
         tracing::info!(
             connections = connections.len(),
-            calls = open.of_server(),
+            calls = running.load(Ordering::Relaxed),
             "draining"
         );
         // With the sender gone, health watches end once they told their clients.
@@ -215,7 +233,7 @@ impl Bound {
                 () = cut => {}
             }
         }
-        let (left, calls) = (connections.len(), open.of_server());
+        let (left, calls) = (connections.len(), running.load(Ordering::Relaxed));
         connections.shutdown().await;
         Ok(if left == 0 {
             Drained::Cleanly
@@ -233,8 +251,9 @@ struct Accepting {
     listeners: Listeners,
     connections: JoinSet<()>,
     max_connections: usize,
-    open: OpenCalls,
     serving: Serving,
+    /// The calls of all connections that are running.
+    running: Arc<AtomicUsize>,
 }
 
 impl Accepting {
@@ -251,7 +270,7 @@ impl Accepting {
                 Ok((stream, peer)) => {
                     stream.prepare();
                     let mut serving = self.serving.clone();
-                    serving.calls.open = self.open.of_a_connection();
+                    serving.handler.calls = Calls::new(Arc::clone(&self.running));
                     self.connections.spawn(connection::serve(stream, peer, serving));
                 }
                 Err(error) => {

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::UCred;
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::server::TlsStream;
 
 /// Who is at the other end.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +37,8 @@ impl fmt::Display for Peer {
 pub(super) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    /// Boxed: a session is far larger than a socket.
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl Stream {
@@ -55,6 +58,7 @@ macro_rules! delegate {
         match $self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).$method($($argument),*),
             Stream::Unix(stream) => Pin::new(stream).$method($($argument),*),
+            Stream::Tls(stream) => Pin::new(stream).$method($($argument),*),
         }
     };
 }
@@ -98,6 +102,7 @@ impl AsyncWrite for Stream {
         match self {
             Stream::Tcp(stream) => stream.is_write_vectored(),
             Stream::Unix(stream) => stream.is_write_vectored(),
+            Stream::Tls(stream) => stream.is_write_vectored(),
         }
     }
 }

@@ -12,7 +12,7 @@ use tonic_web::GrpcWebLayer;
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use tower_layer::Layer;
 
-use super::call::Calls;
+use super::call::Handler;
 
 /// How long a browser may remember what a page may do; browsers cap it at two
 /// hours.
@@ -96,13 +96,13 @@ impl Web {
     /// Answers a request of a browser, or of a client of gRPC itself.
     pub(super) async fn answer(
         &self,
-        calls: Calls,
+        handler: Handler,
         request: Request<Body>,
     ) -> Result<Response<Body>, Infallible> {
         if is_grpc(&request) {
-            return calls.answer(request).await;
+            return handler.answer(request).await;
         }
-        let translated = GrpcWebLayer::new().layer(calls);
+        let translated = GrpcWebLayer::new().layer(handler);
         self.cors.layer(translated).call(request).await
     }
 }
