@@ -97,6 +97,13 @@ pub(super) struct Args {
     #[arg(long, value_name = "TIME", value_parser = parse_positive_duration, default_value = "1s")]
     queued_work: Duration,
 
+    /// Compress every answer that its client can read compressed (gzip, zstd),
+    /// not only those to compressed requests. Small messages cost several times
+    /// their solving then
+    #[arg(long, value_enum, value_name = "ON", default_value = "off", num_args = 0..=1,
+          require_equals = true, default_missing_value = "on")]
+    compress_responses: Switch,
+
     /// How long running calls may take to end after SIGTERM or Ctrl-C; a second
     /// signal cuts them at once
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
@@ -255,6 +262,7 @@ async fn serve(args: Args) -> Exit {
         queued_work: args.queued_work,
         max_packed_boards: args.max_packed_boards.get(),
         max_list_boards: args.max_list_boards.get(),
+        compress_responses: args.compress_responses == Switch::On,
         ..Settings::default()
     };
     if let Some(threads) = args.compute_threads {

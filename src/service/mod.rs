@@ -8,6 +8,7 @@
 
 mod batch;
 mod call;
+mod compression;
 mod compute;
 mod convert;
 mod error;
@@ -32,6 +33,7 @@ use crate::wire::v1::{SolveBatchRequest, SolveBatchResponse, SolveRequest, Solve
 use compute::Compute;
 
 pub use call::Deadline;
+pub use compression::Compression;
 pub use size_limit::SizeLimit;
 
 /// The service's name in health checks and reflection.
@@ -65,6 +67,9 @@ pub struct Settings {
     /// of them would take for it. Over it unary calls are refused at once, and
     /// streams wait.
     pub queued_work: Duration,
+    /// Whether every answer is compressed that its client can read compressed,
+    /// and not only those to compressed requests.
+    pub compress_responses: bool,
 }
 
 impl Default for Settings {
@@ -79,6 +84,7 @@ impl Default for Settings {
             compute_threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             // A client that waits longer is better served by another replica.
             queued_work: Duration::from_secs(1),
+            compress_responses: false,
         }
     }
 }
@@ -111,9 +117,16 @@ impl Solver {
         }
     }
 
-    /// The tower service, with its message size limits.
-    pub fn into_server(self) -> SizeLimit<SolverServiceServer<Solver>> {
-        SizeLimit(SolverServiceServer::new(self).max_decoding_message_size(MAX_REQUEST_BYTES))
+    /// The tower service, with its message size limits: a compressed message
+    /// is measured both as it came and as it is read.
+    pub fn into_server(self) -> Compression<SizeLimit<SolverServiceServer<Solver>>> {
+        let always = self.settings.compress_responses;
+        let server = compression::ENCODINGS.iter().fold(
+            SolverServiceServer::new(self).max_decoding_message_size(MAX_REQUEST_BYTES),
+            |server, &encoding| server.accept_compressed(encoding).send_compressed(encoding),
+        );
+        let inner = SizeLimit(server);
+        Compression { inner, always }
     }
 }
 

@@ -19,6 +19,7 @@ mod fairness_and_overload;
 mod health_and_reflection;
 mod malformed_requests;
 mod memory_is_bounded;
+mod protocol_manners;
 mod server_life;
 mod support;
 mod unary_solve;
