@@ -13,13 +13,19 @@
 
 mod backpressure;
 mod batch_answers_in_order;
+mod certificates;
 mod command_line;
+mod configuration;
+mod connection_age;
 mod deadlines_and_cancellation;
 mod fairness_and_overload;
 mod health_and_reflection;
+mod health_probe;
+mod listeners;
 mod malformed_requests;
 mod memory_is_bounded;
 mod protocol_manners;
 mod server_life;
 mod support;
+mod tls;
 mod unary_solve;

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc as mpsc_std;
 use std::time::{Duration, Instant};
 
 use loyd::server::{Config, Drained};
@@ -18,8 +19,11 @@ use crate::support::{PATIENCE, Server, batch, packed, soon, spread};
 /// A `loyd serve` of its own; killed where a test ends early.
 pub struct Process {
     pub child: Child,
+    /// The first of its addresses.
     pub uri: String,
+    pub uris: Vec<String>,
     _stdout: BufReader<ChildStdout>,
+    log: Option<mpsc_std::Receiver<String>>,
 }
 
 impl Drop for Process {
@@ -31,33 +35,72 @@ impl Drop for Process {
 
 impl Process {
     pub fn start(more: &[&str]) -> Process {
-        Process::with_log(more, Stdio::null())
+        Process::listening(&["127.0.0.1:0"], more)
     }
 
-    fn with_log(more: &[&str], log: Stdio) -> Process {
+    pub fn listening(addresses: &[&str], more: &[&str]) -> Process {
+        let listen = addresses.iter().flat_map(|address| ["--listen", address]);
+        let options: Vec<&str> = listen.chain(more.iter().copied()).collect();
+        Process::spawn(&options, addresses.len(), Stdio::null())
+    }
+
+    /// One whose log can be waited for.
+    pub fn logged(more: &[&str]) -> Process {
+        let options = [&["--listen", "127.0.0.1:0"], more].concat();
+        let mut process = Process::spawn(&options, 1, Stdio::piped());
+        let log = BufReader::new(process.child.stderr.take().unwrap());
+        let (sender, receiver) = mpsc_std::channel();
+        // Ends with the process.
+        std::thread::spawn(move || {
+            log.lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| sender.send(line))
+        });
+        process.log = Some(receiver);
+        process
+    }
+
+    /// Waits for the next line of the log with this text.
+    pub fn await_log(&self, text: &str) -> String {
+        let log = self.log.as_ref().expect("it was started with a log");
+        loop {
+            let line = log.recv_timeout(PATIENCE).expect("the line never comes");
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    /// Starts it, and reads so many addresses from its standard output.
+    pub fn spawn(options: &[&str], addresses: usize, log: Stdio) -> Process {
         let mut child = Command::new(env!("CARGO_BIN_EXE_loyd"))
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .args(more)
+            .arg("serve")
+            .args(options)
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()
             .unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        stdout.read_line(&mut line).unwrap();
-        let uri = line
-            .strip_prefix("listening on ")
-            .expect("the first line")
-            .trim()
-            .to_owned();
+        let uris: Vec<String> = stdout
+            .by_ref()
+            .lines()
+            .take(addresses)
+            .map(|line| {
+                let line = line.unwrap();
+                let uri = line.strip_prefix("listening on ");
+                uri.expect("the first lines").to_owned()
+            })
+            .collect();
         Process {
             child,
-            uri,
+            uri: uris[0].clone(),
+            uris,
             _stdout: stdout,
+            log: None,
         }
     }
 
-    fn signal(&self, name: &str) {
+    pub fn signal(&self, name: &str) {
         let status = Command::new("kill")
             .args([name, &self.child.id().to_string()])
             .status()
@@ -65,7 +108,7 @@ impl Process {
         assert!(status.success());
     }
 
-    fn exit_code(&mut self) -> Option<i32> {
+    pub fn exit_code(&mut self) -> Option<i32> {
         let asked = Instant::now();
         while asked.elapsed() < PATIENCE {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -92,7 +135,8 @@ fn a_log_that_cannot_be_written_ends_nothing() {
         .write(true)
         .open("/dev/full")
         .unwrap();
-    let mut process = Process::with_log(&[], full.into());
+    let options = ["--listen", "127.0.0.1:0"];
+    let mut process = Process::spawn(&options, 1, full.into());
     process.signal("-TERM");
     assert_eq!(process.exit_code(), Some(0));
 }
