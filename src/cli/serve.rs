@@ -13,7 +13,7 @@ use super::exit::Exit;
 use super::options::{Algorithm, parse_count, parse_duration, parse_positive_duration};
 use super::signals;
 use super::tls::ServerTlsArgs;
-use crate::server::{Address, Bound, Config, ConnectionSettings, Drained, Services, Tls};
+use crate::server::{Address, Bound, Config, ConnectionSettings, Drained, Origin, Services, Tls};
 use crate::service::{self, Settings, Solver};
 
 /// Arguments of `loyd serve`.
@@ -104,8 +104,23 @@ pub(super) struct Args {
           require_equals = true, default_missing_value = "on")]
     compress_responses: Switch,
 
-    /// How long running calls may take to end after SIGTERM or Ctrl-C; a second
-    /// signal cuts them at once
+    /// Speak gRPC-Web too, over HTTP/2 and HTTP/1.1, for pages in browsers
+    #[arg(long, value_enum, value_name = "ON", default_value = "off", num_args = 0..=1,
+          require_equals = true, default_missing_value = "on")]
+    grpc_web: Switch,
+
+    /// Where a page comes from that may call by gRPC-Web, as
+    /// https://example.org; `*` for all. May be given several times
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
+    grpc_web_origin: Vec<Origin>,
+
+    /// How long connections and calls are still taken after SIGTERM or Ctrl-C,
+    /// while health says NOT_SERVING: as long as load balancers take to notice
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0s")]
+    drain_delay: Duration,
+
+    /// How long running calls may take to end after that; streams get what they
+    /// are owed and then UNAVAILABLE. A second signal cuts all at once
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
     drain_timeout: Duration,
 }
@@ -214,9 +229,21 @@ fn parse_mode(value: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("`{value}` is not an octal number from 0 to 0777, such as 0660"))
 }
 
+impl Args {
+    /// Where pages come from that may call, if any may.
+    fn web_origins(&self) -> Result<Option<Vec<Origin>>, String> {
+        match self.grpc_web {
+            Switch::On => Ok(Some(self.grpc_web_origin.clone())),
+            Switch::Off if self.grpc_web_origin.is_empty() => Ok(None),
+            Switch::Off => Err("--grpc-web-origin says nothing without --grpc-web".to_owned()),
+        }
+    }
+}
+
 /// Prints the configuration, once it is known to be one.
 pub(super) fn print_config(args: Args, config: Result<String, String>) -> Exit {
-    match args.tls.settings().and(config) {
+    let origins = args.web_origins();
+    match args.tls.settings().and(origins).and(config) {
         Ok(config) => {
             // Whoever reads it may have seen enough.
             let _ = io::stdout().write_all(config.as_bytes());
@@ -256,6 +283,10 @@ async fn serve(args: Args) -> Exit {
     if let Err(error) = signals::reload_on_hangup(tls.clone()) {
         return Exit::Lost.because(format!("cannot wait for signals: {error}"));
     }
+    let web_origins = match args.web_origins() {
+        Ok(origins) => origins,
+        Err(error) => return Exit::Usage.because(error),
+    };
     let mut settings = Settings {
         default_method: args.default_algorithm.into(),
         max_expanded: args.max_expanded,
@@ -280,8 +311,10 @@ async fn serve(args: Args) -> Exit {
     let ready = warm((args.warm == Switch::On).then(|| solver.clone()));
     let config = Config {
         reflection: args.reflection == Switch::On,
+        drain_delay: args.drain_delay,
         drain_timeout: args.drain_timeout,
         max_connections: args.max_connections.get(),
+        web_origins,
         tls,
         connection: args.connection.into(),
     };
@@ -292,8 +325,9 @@ async fn serve(args: Args) -> Exit {
     };
     match bound.serve(config, services, ready, stop, cut).await {
         Ok(Drained::Cleanly) => tracing::info!("stopped"),
-        Ok(Drained::Cut(connections)) => {
-            tracing::warn!(connections, "stopped, and cut what was left");
+        // The operator's own limit: no failure.
+        Ok(Drained::Cut { connections, calls }) => {
+            tracing::warn!(connections, calls, "stopped, and cut what was left");
         }
         Err(error) => return Exit::Lost.because(format!("cannot serve reflection: {error}")),
     }

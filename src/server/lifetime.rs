@@ -4,17 +4,11 @@
 //! added get no load, and idle clients keep what they hold for ever.
 
 use std::hash::{BuildHasher, RandomState};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, sleep, sleep_until};
-use tonic::Status;
-use tonic::body::Body;
 
 /// A time of up to 10 % more or less, another for each connection: those that
 /// began together, as after a restart, do not end together.
@@ -38,6 +32,8 @@ pub(super) async fn after(time: Option<Duration>) {
 pub(super) struct Calls(Arc<Counts>);
 
 struct Counts {
+    /// The running calls of all connections.
+    server: Arc<AtomicUsize>,
     began: Instant,
     running: AtomicUsize,
     /// When the last call ended, in milliseconds from `began`.
@@ -45,8 +41,10 @@ struct Counts {
 }
 
 impl Calls {
-    pub(super) fn new() -> Calls {
+    /// The calls of a new connection, which are counted in `server` too.
+    pub(super) fn new(server: Arc<AtomicUsize>) -> Calls {
         Calls(Arc::new(Counts {
+            server,
             began: Instant::now(),
             running: AtomicUsize::new(0),
             last_end: AtomicU64::new(0),
@@ -56,13 +54,22 @@ impl Calls {
     /// A call, which runs until it is dropped.
     pub(super) fn begin(&self) -> Call {
         self.0.running.fetch_add(1, Ordering::Relaxed);
+        self.0.server.fetch_add(1, Ordering::Relaxed);
         Call(self.clone())
     }
 
-    /// Resolves once no call was running for this time.
-    pub(super) async fn idle_for(&self, time: Duration) {
+    /// Whether a call is running.
+    pub(super) fn are_running(&self) -> bool {
+        self.0.running.load(Ordering::Acquire) > 0
+    }
+
+    /// Resolves once no call was running for this time; never without one.
+    pub(super) async fn idle_for(&self, time: Option<Duration>) {
+        let Some(time) = time else {
+            return std::future::pending().await;
+        };
         loop {
-            let running = self.0.running.load(Ordering::Acquire) > 0;
+            let running = self.are_running();
             let since = if running {
                 // A call that ends from now on is seen at the next look, which
                 // comes no later than it has been over for this time.
@@ -88,33 +95,8 @@ impl Drop for Call {
         let since = counts.began.elapsed().as_millis();
         let since = u64::try_from(since).unwrap_or(u64::MAX);
         counts.last_end.fetch_max(since, Ordering::Relaxed);
+        counts.server.fetch_sub(1, Ordering::Relaxed);
         counts.running.fetch_sub(1, Ordering::Release);
-    }
-}
-
-/// A response's body, with the call that it ends.
-pub(super) struct CallBody {
-    pub(super) inner: Body,
-    pub(super) _call: Call,
-}
-
-impl HttpBody for CallBody {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        Pin::new(&mut self.inner).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
     }
 }
 
@@ -133,10 +115,10 @@ mod tests {
     #[tokio::test]
     async fn idle_is_counted_from_the_end_of_the_last_call() {
         const TIME: Duration = Duration::from_millis(100);
-        let calls = Calls::new();
+        let calls = Calls::new(Arc::default());
         let call = calls.begin();
         let other = calls.clone();
-        let idle = tokio::spawn(async move { other.idle_for(TIME).await });
+        let idle = tokio::spawn(async move { other.idle_for(Some(TIME)).await });
         sleep(3 * TIME).await;
         assert!(!idle.is_finished(), "a call is running");
         let ended = Instant::now();

@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
-# Runs real gRPC clients against the real server: Python, Node and grpcurl.
+# Runs real gRPC clients against the real server: Python, Node, grpcurl, and
+# pages in headless Chromium.
 #
 #     tests/clients/run.sh
 #
 # Builds Loyd, starts it on a free port, runs every client, stops the server
 # with SIGTERM and checks that it ends well. Nothing is skipped: a missing tool
-# is a failure that says what to install. Whatever is installed or generated
-# goes to tests/clients/.work, which may be deleted at any time.
+# is a failure that says what to install, but for Chromium, which root installs
+# from Debian here. Whatever else is installed or generated goes to
+# tests/clients/.work, which may be deleted at any time.
 set -euo pipefail
 
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 clients=$repository/tests/clients
 work=$clients/.work
 python=$work/venv/bin/python
+server=${CARGO_TARGET_DIR:-target}/release/loyd
 server_pid=
 address=
 passed=0
@@ -25,12 +28,16 @@ main() {
     build_server
     install_python_client
     install_node_client
+    install_chromium
+    install_browser_client
 
     trap kill_server_at_exit EXIT
     start_server
     run_program python "$python" "$clients/python/checks.py" "$address"
     run_program node node "$work/node/checks.js" "$address" "$repository/proto"
     run_grpcurl
+    # The page's origin is known only then: it starts a server of its own.
+    run_program browser node "$work/browser/checks.js" "$server"
     echo "== shutdown"
     check sigterm_ends_the_server_with_exit_code_0 stop_server
     ((failed == 0)) || show_server_log
@@ -99,10 +106,37 @@ install_node_client() {
     fi
 }
 
+install_chromium() {
+    command -v chromium >/dev/null && return
+    [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null ||
+        die "chromium is missing; install it: apt-get install chromium"
+    echo "== installing Chromium"
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium >/dev/null
+}
+
+# Generates the client and bundles the page with it, at every run.
+install_browser_client() {
+    mkdir -p "$work/browser"
+    cp "$clients"/browser/{*.js,*.json,.npmrc} "$work/browser/"
+    if is_stale "$work/browser/installed" "$clients/browser/package-lock.json"; then
+        echo "== installing the browser's packages"
+        (cd "$work/browser" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+        cp "$clients/browser/package-lock.json" "$work/browser/installed"
+    fi
+    local tools=$work/browser/node_modules/.bin
+    mkdir -p "$work/browser/gen"
+    "$python" -m grpc_tools.protoc --proto_path=proto \
+        --plugin=protoc-gen-es="$tools/protoc-gen-es" \
+        --es_out="$work/browser/gen" --es_opt=target=js \
+        loyd/v1/solver.proto
+    "$tools/esbuild" "$work/browser/page.js" --bundle --format=esm --log-level=warning \
+        --outfile="$work/browser/bundle.js"
+}
+
 # The server
 
 start_server() {
-    local server=${CARGO_TARGET_DIR:-target}/release/loyd
     echo "== starting $server"
     "$server" serve --listen 127.0.0.1:0 >"$work/server.out" 2>"$work/server.err" &
     server_pid=$!

@@ -218,6 +218,10 @@ fn options_that_need_each_other_say_so() {
             &["--tls-cert=a", "--tls-key=b", "--tls-allow-client=c"],
             "--tls-allow-client needs --tls-client-ca",
         ),
+        (
+            &["--grpc-web-origin=*"],
+            "--grpc-web-origin says nothing without --grpc-web",
+        ),
     ] {
         for more in [&[][..], &["--print-config"]] {
             let said = refused(&[flags, more].concat(), &[]);

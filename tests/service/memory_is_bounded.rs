@@ -11,11 +11,12 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 
+use crate::frames;
 use crate::server_life::Process;
 use crate::support::{algorithm, batch, packed, soon, spread};
 
 /// What a server keeps of its own: program, threads, goal tables, workspaces.
-const BASE: u64 = 100 << 20;
+pub const BASE: u64 = 100 << 20;
 
 /// Resident memory of a process, in bytes.
 fn resident(process: &Process) -> u64 {
@@ -33,7 +34,7 @@ fn resident(process: &Process) -> u64 {
 }
 
 /// Watches the server for a while, with a polite client that asks all the time.
-async fn watch(process: &Process, ceiling: u64) {
+pub async fn watch(process: &Process, ceiling: u64) {
     let mut polite = SolverServiceClient::connect(process.uri.clone())
         .await
         .unwrap();
@@ -135,33 +136,10 @@ async fn a_message_that_is_announced_as_4_gib() {
 
 /// By hand: a connection with one call whose message says it has 4 GiB - 1.
 fn announcement(authority: &str) -> Vec<u8> {
-    fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-        let mut frame = length[1..].to_vec();
-        frame.extend([kind, flags]);
-        frame.extend(stream.to_be_bytes());
-        frame.extend(payload);
-        frame
-    }
-    // HPACK: literal fields without indexing and with new names (RFC 7541, 6.2.2).
-    let mut headers = Vec::new();
-    for (name, value) in [
-        (":method", "POST"),
-        (":scheme", "http"),
-        (":path", "/loyd.v1.SolverService/SolveBatch"),
-        (":authority", authority),
-        ("content-type", "application/grpc"),
-        ("te", "trailers"),
-    ] {
-        headers.push(0);
-        headers.push(u8::try_from(name.len()).unwrap());
-        headers.extend(name.bytes());
-        headers.push(u8::try_from(value.len()).unwrap());
-        headers.extend(value.bytes());
-    }
-    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-    bytes.extend(frame(4, 0, 0, &[]));
-    bytes.extend(frame(1, 4, 1, &headers));
-    bytes.extend(frame(0, 0, 1, &[0, 0xff, 0xff, 0xff, 0xff, 1, 2, 3]));
-    bytes
+    [
+        frames::hello(),
+        frames::call(1, authority, "/loyd.v1.SolverService/SolveBatch"),
+        frames::frame(frames::DATA, 0, 1, &[0, 0xff, 0xff, 0xff, 0xff, 1, 2, 3]),
+    ]
+    .concat()
 }

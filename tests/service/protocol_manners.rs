@@ -1,5 +1,8 @@
 //! What a call may look like, and how what is none is answered.
 
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use hyper::{HeaderMap, Request};
@@ -13,7 +16,7 @@ use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
 use tonic::codegen::Service;
 
-use crate::support::{Server, batch, packed, packed_bytes, soon, spread, square};
+use crate::support::{PATIENCE, Server, batch, packed, packed_bytes, soon, spread, square};
 
 const SOLVE: &str = "/loyd.v1.SolverService/Solve";
 const SOLVE_BATCH: &str = "/loyd.v1.SolverService/SolveBatch";
@@ -285,6 +288,51 @@ async fn odd_frames_cost_their_call_alone() {
             let answer = call(&server, path, headers, framed(1, bytes)).await;
             assert_eq!(answer.code(), Code::Internal, "{encoding} of garbage");
         }
+    }
+    is_well(&server).await;
+}
+
+/// What the server says to these bytes, up to its end.
+async fn said_to(server: &Server, bytes: &'static [u8]) -> String {
+    let address = server.address;
+    let asked = tokio::task::spawn_blocking(move || {
+        let mut peer = TcpStream::connect(address).unwrap();
+        peer.set_read_timeout(Some(PATIENCE)).unwrap();
+        peer.write_all(bytes).unwrap();
+        let mut said = String::new();
+        match peer.read_to_string(&mut said) {
+            Ok(_) => {}
+            Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
+        }
+        said
+    });
+    soon(asked).await.unwrap()
+}
+
+#[tokio::test]
+async fn other_protocols_are_told_or_closed_at_once() {
+    let mut config = Config::default();
+    // Nothing below waits for it.
+    config.connection.hello_timeout = 10 * PATIENCE;
+    let server = Server::with(Settings::default(), config).await;
+    for request in [
+        &b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"[..],
+        b"POST /loyd.v1.SolverService/Solve HTTP/1.1\r\ncontent-length: 9\r\n\r\n012345678",
+        b"P0",
+        b"OPTIONS * HTTP/1.0\r\n\r\n",
+    ] {
+        let said = said_to(&server, request).await;
+        assert!(said.starts_with("HTTP/1.1 505 "), "{said}");
+        assert!(said.contains("HTTP/2"), "{said}");
+    }
+    // A ClientHello's beginning; SSH; nonsense.
+    for bytes in [
+        &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..],
+        b"\0\0\0\0",
+        b"ssh-2.0\r\n",
+        b"\xff",
+    ] {
+        assert_eq!(said_to(&server, bytes).await, "");
     }
     is_well(&server).await;
 }

@@ -6,13 +6,10 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc as mpsc_std;
 use std::time::{Duration, Instant};
 
-use loyd::server::{Config, Drained};
+use loyd::server::Config;
 use loyd::service::Settings;
 use loyd::wire::v1::solver_service_client::SolverServiceClient;
 use loyd::wire::v1::{Algorithm, solve_batch_response};
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::Code;
 
 use crate::support::{PATIENCE, Server, batch, packed, soon, spread};
 
@@ -46,8 +43,7 @@ impl Process {
 
     /// One whose log can be waited for.
     pub fn logged(more: &[&str]) -> Process {
-        let options = [&["--listen", "127.0.0.1:0"], more].concat();
-        let mut process = Process::spawn(&options, 1, Stdio::piped());
+        let mut process = Process::with_log(more, Stdio::piped());
         let log = BufReader::new(process.child.stderr.take().unwrap());
         let (sender, receiver) = mpsc_std::channel();
         // Ends with the process.
@@ -71,15 +67,21 @@ impl Process {
         }
     }
 
+    pub fn with_log(more: &[&str], log: Stdio) -> Process {
+        let options = [&["--listen", "127.0.0.1:0"], more].concat();
+        Process::spawn(&options, 1, log)
+    }
+
     /// Starts it, and reads so many addresses from its standard output.
     pub fn spawn(options: &[&str], addresses: usize, log: Stdio) -> Process {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_loyd"))
-            .arg("serve")
-            .args(options)
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loyd"));
+        command.arg("serve").args(options);
+        Process::run(command, addresses, log)
+    }
+
+    /// Runs a command that becomes a server.
+    pub fn run(mut command: Command, addresses: usize, log: Stdio) -> Process {
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let uris: Vec<String> = stdout
             .by_ref()
@@ -98,6 +100,11 @@ impl Process {
             _stdout: stdout,
             log: None,
         }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> &str {
+        self.uri.strip_prefix("http://").unwrap()
     }
 
     pub fn signal(&self, name: &str) {
@@ -135,40 +142,7 @@ fn a_log_that_cannot_be_written_ends_nothing() {
         .write(true)
         .open("/dev/full")
         .unwrap();
-    let options = ["--listen", "127.0.0.1:0"];
-    let mut process = Process::spawn(&options, 1, full.into());
-    process.signal("-TERM");
-    assert_eq!(process.exit_code(), Some(0));
-}
-
-#[test]
-fn a_silent_peer_does_not_hold_it_up() {
-    let mut process = Process::start(&["--drain-timeout", "600"]);
-    let address = process.uri.strip_prefix("http://").unwrap();
-    let mut silent = TcpStream::connect(address).unwrap();
-    // Wait until it is accepted: the server speaks first, by its SETTINGS.
-    silent.set_read_timeout(Some(PATIENCE)).unwrap();
-    let _ = silent.read(&mut [0; 9]);
-    process.signal("-TERM");
-    assert_eq!(process.exit_code(), Some(0));
-}
-
-#[tokio::test]
-async fn a_second_signal_cuts_what_is_left() {
-    let mut process = Process::start(&["--drain-timeout", "600"]);
-    let mut client = SolverServiceClient::connect(process.uri.clone())
-        .await
-        .unwrap();
-    let (_sender, requests) = mpsc::channel::<loyd::wire::v1::SolveBatchRequest>(1);
-    let _open = soon(client.solve_batch(ReceiverStream::new(requests)))
-        .await
-        .unwrap();
-    process.signal("-TERM");
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert!(
-        process.child.try_wait().unwrap().is_none(),
-        "an open stream is waited for"
-    );
+    let mut process = Process::with_log(&[], full.into());
     process.signal("-TERM");
     assert_eq!(process.exit_code(), Some(0));
 }
@@ -184,44 +158,6 @@ fn an_address_in_use_is_exit_code_69() {
     assert_eq!(second.status.code(), Some(69));
     assert!(String::from_utf8_lossy(&second.stderr).contains(address));
     assert!(second.stdout.is_empty());
-}
-
-#[tokio::test]
-async fn a_running_stream_is_finished_before_the_end() {
-    let mut server = Server::start().await;
-    let mut client = server.client().await;
-    let (sender, requests) = mpsc::channel(1);
-    let mut responses = soon(client.solve_batch(ReceiverStream::new(requests)))
-        .await
-        .unwrap()
-        .into_inner();
-    sender.send(packed(1, &spread(10))).await.unwrap();
-    assert_eq!(soon(responses.message()).await.unwrap().unwrap().id, 1);
-    server.stop();
-    sender.send(packed(2, &spread(10))).await.unwrap();
-    assert_eq!(soon(responses.message()).await.unwrap().unwrap().id, 2);
-    drop(sender);
-    assert!(soon(responses.message()).await.unwrap().is_none());
-    assert_eq!(server.stopped().await, Drained::Cleanly);
-}
-
-#[tokio::test]
-async fn what_outlasts_the_drain_timeout_is_cut_and_counted() {
-    let config = Config {
-        drain_timeout: Duration::from_millis(200),
-        ..Config::default()
-    };
-    let mut server = Server::with(Settings::default(), config).await;
-    let mut client = server.client().await;
-    let (_sender, requests) = mpsc::channel::<loyd::wire::v1::SolveBatchRequest>(1);
-    let mut responses = soon(client.solve_batch(ReceiverStream::new(requests)))
-        .await
-        .unwrap()
-        .into_inner();
-    server.stop();
-    assert_eq!(server.stopped().await, Drained::Cut(1));
-    let status = soon(responses.message()).await.unwrap_err();
-    assert_ne!(status.code(), Code::Ok);
 }
 
 #[tokio::test]
