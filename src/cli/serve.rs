@@ -229,9 +229,21 @@ fn parse_mode(value: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("`{value}` is not an octal number from 0 to 0777, such as 0660"))
 }
 
+impl Args {
+    /// Where pages come from that may call, if any may.
+    fn web_origins(&self) -> Result<Option<Vec<Origin>>, String> {
+        match self.grpc_web {
+            Switch::On => Ok(Some(self.grpc_web_origin.clone())),
+            Switch::Off if self.grpc_web_origin.is_empty() => Ok(None),
+            Switch::Off => Err("--grpc-web-origin says nothing without --grpc-web".to_owned()),
+        }
+    }
+}
+
 /// Prints the configuration, once it is known to be one.
 pub(super) fn print_config(args: Args, config: Result<String, String>) -> Exit {
-    match args.tls.settings().and(config) {
+    let origins = args.web_origins();
+    match args.tls.settings().and(origins).and(config) {
         Ok(config) => {
             // Whoever reads it may have seen enough.
             let _ = io::stdout().write_all(config.as_bytes());
@@ -271,12 +283,9 @@ async fn serve(args: Args) -> Exit {
     if let Err(error) = signals::reload_on_hangup(tls.clone()) {
         return Exit::Lost.because(format!("cannot wait for signals: {error}"));
     }
-    let web_origins = match (args.grpc_web, args.grpc_web_origin) {
-        (Switch::On, origins) => Some(origins),
-        (Switch::Off, origins) if origins.is_empty() => None,
-        (Switch::Off, _) => {
-            return Exit::Usage.because("--grpc-web-origin says nothing without --grpc-web");
-        }
+    let web_origins = match args.web_origins() {
+        Ok(origins) => origins,
+        Err(error) => return Exit::Usage.because(error),
     };
     let mut settings = Settings {
         default_method: args.default_algorithm.into(),

@@ -293,7 +293,7 @@ async fn more_connections_than_there_may_be_open_files() {
     let mut command = Command::new("sh");
     let script = "ulimit -n 40 && exec \"$0\" serve --listen 127.0.0.1:0 --hello-timeout 1s";
     command.args(["-c", script, env!("CARGO_BIN_EXE_loyd")]);
-    let process = Process::run(command, Stdio::null());
+    let process = Process::run(command, 1, Stdio::null());
     let mut polite = SolverServiceClient::connect(process.uri.clone())
         .await
         .unwrap();

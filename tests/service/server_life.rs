@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc as mpsc_std;
 use std::time::{Duration, Instant};
 
 use loyd::server::Config;
@@ -15,8 +16,11 @@ use crate::support::{PATIENCE, Server, batch, packed, soon, spread};
 /// A `loyd serve` of its own; killed where a test ends early.
 pub struct Process {
     pub child: Child,
+    /// The first of its addresses.
     pub uri: String,
+    pub uris: Vec<String>,
     _stdout: BufReader<ChildStdout>,
+    log: Option<mpsc_std::Receiver<String>>,
 }
 
 impl Drop for Process {
@@ -28,32 +32,73 @@ impl Drop for Process {
 
 impl Process {
     pub fn start(more: &[&str]) -> Process {
-        Process::with_log(more, Stdio::null())
+        Process::listening(&["127.0.0.1:0"], more)
+    }
+
+    pub fn listening(addresses: &[&str], more: &[&str]) -> Process {
+        let listen = addresses.iter().flat_map(|address| ["--listen", address]);
+        let options: Vec<&str> = listen.chain(more.iter().copied()).collect();
+        Process::spawn(&options, addresses.len(), Stdio::null())
+    }
+
+    /// One whose log can be waited for.
+    pub fn logged(more: &[&str]) -> Process {
+        let mut process = Process::with_log(more, Stdio::piped());
+        let log = BufReader::new(process.child.stderr.take().unwrap());
+        let (sender, receiver) = mpsc_std::channel();
+        // Ends with the process.
+        std::thread::spawn(move || {
+            log.lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| sender.send(line))
+        });
+        process.log = Some(receiver);
+        process
+    }
+
+    /// Waits for the next line of the log with this text.
+    pub fn await_log(&self, text: &str) -> String {
+        let log = self.log.as_ref().expect("it was started with a log");
+        loop {
+            let line = log.recv_timeout(PATIENCE).expect("the line never comes");
+            if line.contains(text) {
+                return line;
+            }
+        }
     }
 
     pub fn with_log(more: &[&str], log: Stdio) -> Process {
+        let options = [&["--listen", "127.0.0.1:0"], more].concat();
+        Process::spawn(&options, 1, log)
+    }
+
+    /// Starts it, and reads so many addresses from its standard output.
+    pub fn spawn(options: &[&str], addresses: usize, log: Stdio) -> Process {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loyd"));
-        command
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .args(more);
-        Process::run(command, log)
+        command.arg("serve").args(options);
+        Process::run(command, addresses, log)
     }
 
     /// Runs a command that becomes a server.
-    pub fn run(mut command: Command, log: Stdio) -> Process {
+    pub fn run(mut command: Command, addresses: usize, log: Stdio) -> Process {
         let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        stdout.read_line(&mut line).unwrap();
-        let uri = line
-            .strip_prefix("listening on ")
-            .expect("the first line")
-            .trim()
-            .to_owned();
+        let uris: Vec<String> = stdout
+            .by_ref()
+            .lines()
+            .take(addresses)
+            .map(|line| {
+                let line = line.unwrap();
+                let uri = line.strip_prefix("listening on ");
+                uri.expect("the first lines").to_owned()
+            })
+            .collect();
         Process {
             child,
-            uri,
+            uri: uris[0].clone(),
+            uris,
             _stdout: stdout,
+            log: None,
         }
     }
 

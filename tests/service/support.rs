@@ -41,6 +41,15 @@ impl Server {
     }
 
     pub async fn with(settings: Settings, config: Config) -> Server {
+        Server::ready_after(std::future::ready(()), settings, config).await
+    }
+
+    /// A server that is not ready until this resolves.
+    pub async fn ready_after(
+        ready: impl Future<Output = ()> + Send + 'static,
+        settings: Settings,
+        config: Config,
+    ) -> Server {
         let solver = Solver::start(settings).unwrap();
         let bound = Bound::to(&["127.0.0.1:0".parse().unwrap()], 0o600)
             .await
@@ -57,13 +66,7 @@ impl Server {
         let served = tokio::spawn(async move {
             let stopped = async { stopped.await.unwrap_or(()) };
             bound
-                .serve(
-                    config,
-                    services,
-                    std::future::ready(()),
-                    stopped,
-                    std::future::pending(),
-                )
+                .serve(config, services, ready, stopped, std::future::pending())
                 .await
                 .unwrap()
         });
@@ -91,12 +94,16 @@ impl Server {
     }
 
     pub async fn plain_channel(&self) -> PlainChannel {
+        self.plain_connection().await.0
+    }
+
+    /// A channel, and what tells how its connection ended.
+    pub async fn plain_connection(&self) -> (PlainChannel, JoinHandle<hyper::Result<()>>) {
         let io = TokioIo::new(tokio::net::TcpStream::connect(self.address).await.unwrap());
         let (sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), io)
             .await
             .unwrap();
-        tokio::spawn(connection);
-        PlainChannel(sender)
+        (PlainChannel(sender), tokio::spawn(connection))
     }
 
     /// Asks the server to stop; [`Server::stopped`] waits for it.
