@@ -274,6 +274,10 @@ async fn serve(args: Args) -> Exit {
         Ok(signals) => signals,
         Err(error) => return Exit::Lost.because(format!("cannot wait for signals: {error}")),
     };
+    let web_origins = match args.web_origins() {
+        Ok(origins) => origins,
+        Err(error) => return Exit::Usage.because(error),
+    };
     let tls = match args.tls.settings().map(|settings| settings.map(Tls::load)) {
         Ok(None) => None,
         Ok(Some(Ok(tls))) => Some(Arc::new(tls)),
@@ -283,10 +287,6 @@ async fn serve(args: Args) -> Exit {
     if let Err(error) = signals::reload_on_hangup(tls.clone()) {
         return Exit::Lost.because(format!("cannot wait for signals: {error}"));
     }
-    let web_origins = match args.web_origins() {
-        Ok(origins) => origins,
-        Err(error) => return Exit::Usage.because(error),
-    };
     let mut settings = Settings {
         default_method: args.default_algorithm.into(),
         max_expanded: args.max_expanded,
