@@ -59,7 +59,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Serve loyd.v1.SolverService over gRPC
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     /// Solve boards from the arguments or, with none, one a line from standard input
     Solve(solve::Args),
     /// Solve boards by every method and compare what each took
@@ -79,9 +79,9 @@ pub fn run() -> ExitCode {
     crate::telemetry::init();
     let exit = match cli.command {
         Command::Serve(args) if args.print_config => {
-            serve::print_config(args, arguments::effective::<Cli>(&matches))
+            serve::print_config(*args, arguments::effective::<Cli>(&matches))
         }
-        Command::Serve(args) => serve::run(args),
+        Command::Serve(args) => serve::run(*args),
         Command::Solve(args) => solve::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Bench(args) => bench::run(args),
