@@ -19,7 +19,7 @@ const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
 /// The encodings that are understood, both ways.
-pub(super) const ENCODINGS: &[CompressionEncoding] = &[
+pub const ENCODINGS: &[CompressionEncoding] = &[
     CompressionEncoding::Gzip,
     #[cfg(feature = "zstd")]
     CompressionEncoding::Zstd,

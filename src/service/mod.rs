@@ -33,7 +33,7 @@ use crate::wire::v1::{SolveBatchRequest, SolveBatchResponse, SolveRequest, Solve
 use compute::Compute;
 
 pub use call::Deadline;
-pub use compression::Compression;
+pub use compression::{Compression, ENCODINGS};
 pub use size_limit::SizeLimit;
 
 /// The service's name in health checks and reflection.
@@ -121,7 +121,7 @@ impl Solver {
     /// is measured both as it came and as it is read.
     pub fn into_server(self) -> Compression<SizeLimit<SolverServiceServer<Solver>>> {
         let always = self.settings.compress_responses;
-        let server = compression::ENCODINGS.iter().fold(
+        let server = ENCODINGS.iter().fold(
             SolverServiceServer::new(self).max_decoding_message_size(MAX_REQUEST_BYTES),
             |server, &encoding| server.accept_compressed(encoding).send_compressed(encoding),
         );

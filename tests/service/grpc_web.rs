@@ -162,11 +162,16 @@ async fn grpc_itself_goes_on_beside_it() {
     let answer = solve(&server, "application/grpc", &sample()).await;
     assert!(answer.head.starts_with("http/1.1 400"), "{}", answer.head);
     // A connection that is kept alive does not hold up a drain.
-    let mut idle = TcpStream::connect(server.address).unwrap();
-    idle.write_all(b"OPTIONS / HTTP/1.1\r\nhost: x\r\n\r\n")
-        .unwrap();
-    idle.set_read_timeout(Some(PATIENCE)).unwrap();
-    assert!(idle.read(&mut [0; 4096]).unwrap() > 0);
+    let address = server.address;
+    let kept_alive = tokio::task::spawn_blocking(move || {
+        let mut idle = TcpStream::connect(address).unwrap();
+        idle.write_all(b"OPTIONS / HTTP/1.1\r\nhost: x\r\n\r\n")
+            .unwrap();
+        idle.set_read_timeout(Some(PATIENCE)).unwrap();
+        assert!(idle.read(&mut [0; 4096]).unwrap() > 0);
+        idle
+    });
+    let _idle = soon(kept_alive).await.unwrap();
     server.stop();
     assert_eq!(server.stopped().await, Drained::Cleanly);
 }
@@ -178,7 +183,6 @@ async fn malformed_bodies_cost_their_call_alone() {
         ("application/grpc-web", vec![0xff; 100]),
         ("application/grpc-web-text", vec![0xff; 100]),
         ("application/grpc-web-text+proto", b"AAAA====AAA".to_vec()),
-        ("application/grpc-web", vec![0; 5 << 20]),
     ] {
         let answer = solve(&server, kind, &message).await;
         assert!(answer.head.starts_with("http/1.1 200"), "{}", answer.head);

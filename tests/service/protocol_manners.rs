@@ -15,6 +15,9 @@ use tonic::Code;
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
 use tonic::codegen::Service;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
 
 use crate::support::{PATIENCE, Server, batch, packed, packed_bytes, soon, spread, square};
 
@@ -112,6 +115,13 @@ async fn a_compressed_request_is_read_and_answered_alike() {
         assert_eq!(response.into_inner().solution.unwrap().length, 19);
         let many = (0..50).map(|id| packed(id, &spread(100))).collect();
         assert_eq!(batch(&mut client, many).await.unwrap().len(), 50);
+        // Whoever compresses does so in all calls.
+        let mut health = HealthClient::new(server.channel().await).send_compressed(encoding);
+        let checked = soon(health.check(HealthCheckRequest::default())).await;
+        assert_eq!(
+            checked.unwrap().into_inner().status(),
+            ServingStatus::Serving
+        );
     }
 }
 
