@@ -243,7 +243,7 @@ impl Args {
 /// Prints the configuration, once it is known to be one.
 pub(super) fn print_config(args: Args, config: Result<String, String>) -> Exit {
     let origins = args.web_origins();
-    match args.tls.settings().and(origins).and(config) {
+    match args.tls.settings(&args.listen).and(origins).and(config) {
         Ok(config) => {
             // Whoever reads it may have seen enough.
             let _ = io::stdout().write_all(config.as_bytes());
@@ -278,7 +278,8 @@ async fn serve(args: Args) -> Exit {
         Ok(origins) => origins,
         Err(error) => return Exit::Usage.because(error),
     };
-    let tls = match args.tls.settings().map(|settings| settings.map(Tls::load)) {
+    let tls = args.tls.settings(&args.listen);
+    let tls = match tls.map(|settings| settings.map(Tls::load)) {
         Ok(None) => None,
         Ok(Some(Ok(tls))) => Some(Arc::new(tls)),
         Ok(Some(Err(error))) => return Exit::Usage.because(error),

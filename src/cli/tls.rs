@@ -6,7 +6,7 @@ use std::time::Duration;
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
 use super::options::parse_positive_duration;
-use crate::server::{ClientIdentity, TlsSettings, file};
+use crate::server::{Address, ClientIdentity, TlsSettings, file};
 
 /// How `loyd serve` speaks TLS.
 #[derive(clap::Args, Clone, Debug)]
@@ -39,25 +39,34 @@ pub(super) struct ServerTlsArgs {
 
 impl ServerTlsArgs {
     /// The settings, if TLS is asked for.
-    pub(super) fn settings(self) -> Result<Option<TlsSettings>, String> {
+    pub(super) fn settings(&self, listen: &[Address]) -> Result<Option<TlsSettings>, String> {
         if !self.tls_allow_client.is_empty() && self.tls_client_ca.is_none() {
             return Err("--tls-allow-client needs --tls-client-ca, to know clients by".to_owned());
         }
-        match (self.tls_cert, self.tls_key) {
-            (Some(certificate), Some(key)) => Ok(Some(TlsSettings {
-                certificate,
-                key,
-                client_ca: self.tls_client_ca,
-                allowed_clients: self.tls_allow_client,
-                handshake_timeout: self.tls_handshake_timeout,
-            })),
-            (Some(_), None) => Err("--tls-cert needs --tls-key, its key".to_owned()),
-            (None, Some(_)) => Err("--tls-key needs --tls-cert, its certificate".to_owned()),
-            (None, None) if self.tls_client_ca.is_some() => {
-                Err("--tls-client-ca needs --tls-cert and --tls-key".to_owned())
+        let (certificate, key) = match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => (certificate.clone(), key.clone()),
+            (Some(_), None) => return Err("--tls-cert needs --tls-key, its key".to_owned()),
+            (None, Some(_)) => {
+                return Err("--tls-key needs --tls-cert, its certificate".to_owned());
             }
-            (None, None) => Ok(None),
+            (None, None) if self.tls_client_ca.is_some() => {
+                return Err("--tls-client-ca needs --tls-cert and --tls-key".to_owned());
+            }
+            (None, None) => return Ok(None),
+        };
+        if !listen
+            .iter()
+            .any(|address| matches!(address, Address::Tcp(_)))
+        {
+            return Err("--tls-cert is for TCP addresses, and --listen names none".to_owned());
         }
+        Ok(Some(TlsSettings {
+            certificate,
+            key,
+            client_ca: self.tls_client_ca.clone(),
+            allowed_clients: self.tls_allow_client.clone(),
+            handshake_timeout: self.tls_handshake_timeout,
+        }))
     }
 }
 

@@ -215,6 +215,10 @@ fn options_that_need_each_other_say_so() {
         (&["--tls-key=a"], "--tls-key needs --tls-cert"),
         (&["--tls-client-ca=a"], "--tls-client-ca needs --tls-cert"),
         (
+            &["--tls-cert=a", "--tls-key=b", "--listen=unix:c"],
+            "--tls-cert is for TCP addresses",
+        ),
+        (
             &["--tls-cert=a", "--tls-key=b", "--tls-allow-client=c"],
             "--tls-allow-client needs --tls-client-ca",
         ),

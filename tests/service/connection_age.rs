@@ -65,9 +65,9 @@ async fn a_call_keeps_its_connection() {
 
 #[tokio::test]
 async fn a_busy_connection_is_not_idle_between_calls() {
-    let server = start(|config| config.connection.idle_timeout = Some(8 * SHORT)).await;
+    let server = start(|config| config.connection.idle_timeout = Some(10 * SHORT)).await;
     let (channel, ended) = server.plain_connection().await;
-    for _ in 0..12 {
+    for _ in 0..13 {
         let mut stream = open(&mut client(&server, &channel)).await;
         answers(&mut stream).await;
         drop(stream);
