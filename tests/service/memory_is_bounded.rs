@@ -9,11 +9,12 @@ use loyd::wire::v1::solver_service_client::SolverServiceClient;
 use loyd::wire::v1::{Algorithm, SolveBatchRequest};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::codec::CompressionEncoding;
 use tonic::transport::Channel;
 
 use crate::frames;
 use crate::server_life::Process;
-use crate::support::{algorithm, batch, packed, soon, spread};
+use crate::support::{algorithm, batch, packed, packed_bytes, soon, spread};
 
 /// What a server keeps of its own: program, threads, goal tables, workspaces.
 pub const BASE: u64 = 100 << 20;
@@ -66,10 +67,21 @@ async fn never_reading(mut client: SolverServiceClient<Channel>, request: SolveB
 }
 
 async fn streams_that_never_read(request: SolveBatchRequest, ceiling: u64) {
+    never_read(request, None, ceiling).await;
+}
+
+async fn never_read(
+    request: SolveBatchRequest,
+    encoding: Option<CompressionEncoding>,
+    ceiling: u64,
+) {
     let process = Process::start(&[]);
-    let client = SolverServiceClient::connect(process.uri.clone())
+    let mut client = SolverServiceClient::connect(process.uri.clone())
         .await
         .unwrap();
+    if let Some(encoding) = encoding {
+        client = client.send_compressed(encoding);
+    }
     let streams: Vec<_> = (0..64)
         .map(|_| tokio::spawn(never_reading(client.clone(), request.clone())))
         .collect();
@@ -96,6 +108,15 @@ async fn streams_of_small_messages_that_never_read() {
     let mut request = packed(1, &spread(1));
     request.options = algorithm(Algorithm::GoalTable);
     streams_that_never_read(request, BASE + 64 * (1 << 20)).await;
+}
+
+#[tokio::test]
+async fn streams_of_small_messages_that_grow_when_they_are_read() {
+    // A few kilobytes on the wire. It has too many boards, and a short answer.
+    let request = packed_bytes(1, vec![0; 4_000_000]);
+    // At most so much of each: its message, as it is read.
+    let ceiling = BASE + 64 * (8 << 20);
+    never_read(request, Some(CompressionEncoding::Gzip), ceiling).await;
 }
 
 #[tokio::test]
