@@ -520,8 +520,10 @@ fn echo_server() {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let bound = Bound::to("127.0.0.1:0".parse().unwrap()).await.unwrap();
-        println!("listening on http://{}", bound.address());
+        let bound = Bound::to(&["127.0.0.1:0".parse().unwrap()], 0o600)
+            .await
+            .unwrap();
+        println!("listening on {}", bound.addresses()[0].uri(false));
         let services = Services {
             routes: Routes::new(SolverServiceServer::new(Echo::default())),
             names: &[NAME],
@@ -529,7 +531,7 @@ fn echo_server() {
         };
         let never = std::future::pending::<()>;
         bound
-            .serve(Config::default(), services, never(), never())
+            .serve(Config::default(), services, async {}, never(), never())
             .await
             .unwrap();
     });

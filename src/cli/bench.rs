@@ -15,9 +15,11 @@ use tokio::task::JoinSet;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 
+use super::connect::connect;
 use super::exit::Exit;
 use super::options::{SearchArgs, parse_count, parse_duration};
 use super::remote::{self, RemoteError};
+use super::tls::ClientTlsArgs;
 use crate::puzzle::{Board, Problem, Shape, cantor};
 use crate::wire::v1::solver_service_client::SolverServiceClient;
 use crate::wire::v1::{
@@ -37,6 +39,9 @@ pub(super) struct Args {
     /// The server to load [example: http://127.0.0.1:50051]
     #[arg(long, value_name = "URI")]
     connect: String,
+
+    #[command(flatten)]
+    tls: ClientTlsArgs,
 
     #[command(flatten)]
     search: SearchArgs,
@@ -208,7 +213,7 @@ async fn load(args: Arc<Args>) -> Result<Report, RemoteError> {
     let mut streams = JoinSet::new();
     let started = Instant::now();
     for _ in 0..args.connections.get() {
-        let channel = remote::connect(&args.connect).await?;
+        let channel = connect(&args.connect, &args.tls).await?;
         for _ in 0..args.streams.get() {
             let load = Load {
                 args: Arc::clone(&args),

@@ -9,7 +9,9 @@ pub(super) enum Exit {
     Done,
     /// At least one line was an error.
     LineError,
-    /// The command line was wrong.
+    /// A server that was asked for its health does not serve.
+    NotServing,
+    /// The command line, or the configuration, was wrong.
     Usage,
     /// An address could not be bound, or a server not be reached
     /// (`EX_UNAVAILABLE`).
@@ -42,7 +44,7 @@ impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(match exit {
             Exit::Done => 0,
-            Exit::LineError => 1,
+            Exit::LineError | Exit::NotServing => 1,
             Exit::Usage => 2,
             Exit::Unavailable => 69,
             Exit::Lost => 70,

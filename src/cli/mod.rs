@@ -1,23 +1,27 @@
 //! The command line.
 
 mod answer;
+mod arguments;
 mod bench;
 mod compare;
+mod config;
+mod connect;
 mod exit;
+mod health;
 mod lines;
 mod options;
 #[cfg(feature = "plot")]
 mod plot;
 mod remote;
 mod serve;
+mod signals;
 mod solve;
 mod task;
+mod tls;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-
-use exit::Exit;
 
 const LONG_ABOUT: &str = "\
 Solves sliding-tile puzzles: the 8-puzzle and its smaller kin.
@@ -28,8 +32,8 @@ An answer is a string of moves, each named by where the blank goes: \
 u (up), l (left), r (right), d (down).";
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 done; 1 at least one line was an error; 2 usage; \
-69 cannot bind or connect; 70 the stream to the server was lost.
+Exit codes: 0 done; 1 at least one line was an error, or a server asked for its health does not serve; \
+2 usage or configuration; 69 cannot bind or connect; 70 the stream to the server was lost.
 
 Examples:
   loyd solve '2 3 4 1 5 x 7 6 8'
@@ -55,32 +59,42 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Serve loyd.v1.SolverService over gRPC
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     /// Solve boards from the arguments or, with none, one a line from standard input
     Solve(solve::Args),
     /// Solve boards by every method and compare what each took
     Compare(compare::Args),
     /// Load a server and tell how it kept up
     Bench(bench::Args),
+    /// Ask a server whether it serves: exit code 0 if it does, 1 if not, 69 without an answer
+    Health(health::Args),
 }
 
 /// Parses the command line and runs the command.
 pub fn run() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
-            // Help and version come here too; `exit_code` knows which is which.
-            // Nothing is left to do where even the message can't be printed.
-            let _ = error.print();
-            return Exit::from_clap(&error).into();
-        }
+    let (cli, matches) = match arguments::parse::<Cli>(std::env::args_os().collect()) {
+        Ok(parsed) => parsed,
+        Err(error) => return error.exit().into(),
     };
     crate::telemetry::init();
     let exit = match cli.command {
-        Command::Serve(args) => serve::run(args),
+        Command::Serve(args) if args.print_config => {
+            serve::print_config(*args, arguments::effective::<Cli>(&matches))
+        }
+        Command::Serve(args) => serve::run(*args),
         Command::Solve(args) => solve::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Health(args) => health::run(args),
     };
     exit.into()
+}
+
+/// Ways in for the fuzz targets. Not in ordinary builds.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    /// Text as a configuration file: refused, or read back as it is written.
+    pub fn config(text: &str) {
+        super::config::fuzz(text);
+    }
 }

@@ -106,6 +106,9 @@ fn parse_weight(value: &str) -> Result<Weight, String> {
 /// The longest time an option may name: beyond it, clocks overflow.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
+/// The shortest time in which anything can happen.
+const SHORTEST: Duration = Duration::from_millis(1);
+
 /// Reads `500ms`, `5s` or `1m 30s`; a number alone means seconds.
 pub(super) fn parse_duration(value: &str) -> Result<Duration, String> {
     let duration = match value.parse() {
@@ -115,6 +118,15 @@ pub(super) fn parse_duration(value: &str) -> Result<Duration, String> {
     };
     if duration > LONGEST {
         return Err(format!("`{value}` is longer than a year"));
+    }
+    Ok(duration)
+}
+
+/// Reads a time within which something has to happen, or after which it does.
+pub(super) fn parse_positive_duration(value: &str) -> Result<Duration, String> {
+    let duration = parse_duration(value)?;
+    if duration < SHORTEST {
+        return Err(format!("`{value}` is not a time from 1ms to a year"));
     }
     Ok(duration)
 }

@@ -7,15 +7,17 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
 use super::answer::{self, Answer, Found};
+use super::connect::connect;
 use super::exit::Exit;
 use super::lines::Lines;
 use super::options::{Algorithm, HeuristicName, SearchArgs};
 use super::solve::{Output, SolveError};
 use super::task::Task;
+use super::tls::ClientTlsArgs;
 use crate::puzzle::Board;
 use crate::wire::v1::solver_service_client::SolverServiceClient;
 use crate::wire::v1::{
@@ -30,21 +32,18 @@ const LINES_PER_REQUEST: usize = 256;
 /// slow link, and the bound on what is held of an endless input.
 const REQUESTS_IN_FLIGHT: usize = 32;
 
-/// How long a server may take to accept a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// How long a server may take to begin its answer to a call; ours does at once.
 const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// How long a connection may be silent before the server is pinged, and how
-/// long that may take: finds out that it is gone or frozen.
-const KEEPALIVE: Duration = Duration::from_secs(20);
 
 /// What went wrong between us and the server.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RemoteError {
-    #[error("`{uri}` is not the address of a server: write http://HOST:PORT")]
+    #[error(
+        "`{uri}` is not the address of a server: write http://HOST:PORT, https://HOST:PORT or unix:PATH"
+    )]
     BadUri { uri: String },
+    #[error("{0}")]
+    Tls(String),
     #[error("cannot connect to {uri}: {reason}")]
     Connect { uri: String, reason: String },
     #[error("the stream was lost (boards answered: {answered}): {reason}")]
@@ -56,55 +55,15 @@ pub(super) enum RemoteError {
 impl RemoteError {
     pub(super) fn exit(&self) -> Exit {
         match self {
-            RemoteError::BadUri { .. } => Exit::Usage,
+            RemoteError::BadUri { .. } | RemoteError::Tls(_) => Exit::Usage,
             RemoteError::Connect { .. } => Exit::Unavailable,
             RemoteError::Lost { .. } | RemoteError::Start(_) => Exit::Lost,
         }
     }
 }
 
-/// Connects to a server.
-pub(super) async fn connect(uri: &str) -> Result<Channel, RemoteError> {
-    let bad = || RemoteError::BadUri {
-        uri: uri.to_owned(),
-    };
-    let full = if uri.contains("://") {
-        uri.to_owned()
-    } else {
-        format!("http://{uri}")
-    };
-    let endpoint = Endpoint::from_shared(full).map_err(|_| bad())?;
-    let names_a_server = endpoint.uri().scheme_str() == Some("http")
-        && endpoint.uri().authority().is_some_and(is_host_and_port);
-    if !names_a_server {
-        return Err(bad());
-    }
-    endpoint
-        .connect_timeout(CONNECT_TIMEOUT)
-        .http2_keep_alive_interval(KEEPALIVE)
-        .keep_alive_timeout(KEEPALIVE)
-        .tcp_nodelay(true)
-        .connect()
-        .await
-        .map_err(|error| RemoteError::Connect {
-            uri: uri.to_owned(),
-            reason: root(&error),
-        })
-}
-
-/// Whether it is `HOST` or `HOST:PORT`; a port that is no number, or too large
-/// a one, would be taken for the default.
-fn is_host_and_port(authority: &hyper::http::uri::Authority) -> bool {
-    let host = authority.host();
-    !host.is_empty()
-        && (authority.as_str() == host
-            || authority
-                .port_u16()
-                .is_some_and(|port| authority.as_str() == format!("{host}:{port}")))
-}
-
 /// The innermost cause: the outer ones only say "transport error".
-fn root(error: &dyn std::error::Error) -> String {
+pub(super) fn root(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => root(source),
         None => error.to_string(),
@@ -176,6 +135,7 @@ pub(super) fn options_to_wire(search: &SearchArgs) -> wire::SolveOptions {
 /// Solves all lines on the server.
 pub(super) fn solve(
     uri: &str,
+    tls: &ClientTlsArgs,
     task: Task,
     search: &SearchArgs,
     boards: Vec<String>,
@@ -189,7 +149,7 @@ pub(super) fn solve(
         .build()
         .map_err(RemoteError::Start)?;
     runtime.block_on(async {
-        let channel = connect(uri).await?;
+        let channel = connect(uri, tls).await?;
         let goal = task.goal().map(board_to_wire);
         let options = options_to_wire(search);
         let (batches, input) = mpsc::channel(REQUESTS_IN_FLIGHT);

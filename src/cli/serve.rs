@@ -1,28 +1,50 @@
 //! `loyd serve`: the gRPC server.
 
 use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::num::{NonZeroU64, NonZeroUsize};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
 use tonic::service::Routes;
 
 use super::exit::Exit;
-use super::options::{Algorithm, parse_count, parse_duration};
-use crate::server::{Bound, Config, ConnectionSettings, Drained, Services};
+use super::options::{Algorithm, parse_count, parse_duration, parse_positive_duration};
+use super::signals;
+use super::tls::ServerTlsArgs;
+use crate::server::{Address, Bound, Config, ConnectionSettings, Drained, Origin, Services, Tls};
 use crate::service::{self, Settings, Solver};
 
 /// Arguments of `loyd serve`.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
-    /// Address to listen on; port 0 takes a free one. The address is printed
-    /// on standard output: `listening on http://127.0.0.1:50051`
-    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:50051",
-          value_parser = parse_address)]
-    listen: SocketAddr,
+    /// Read options from this TOML file: `max-streams = 50`. A variable of the
+    /// environment goes before it, and a flag before both
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Print all options as such a file, and do not serve
+    #[arg(long)]
+    pub(super) print_config: bool,
+
+    /// Address to listen on: IP:PORT, where port 0 takes a free one, or
+    /// unix:PATH. May be given several times. Each is printed on standard
+    /// output, on a line: `listening on http://127.0.0.1:50051`
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:50051",
+        value_delimiter = ','
+    )]
+    listen: Vec<Address>,
+
+    /// Permissions of Unix sockets, in octal: who may write may call
+    #[arg(long, value_name = "MODE", default_value = "0660", value_parser = parse_mode)]
+    socket_mode: u32,
+
+    #[command(flatten)]
+    tls: ServerTlsArgs,
 
     /// Whether clients may list the services and their types
     #[arg(long, value_enum, value_name = "ON", default_value = "on")]
@@ -37,9 +59,11 @@ pub(super) struct Args {
     )]
     default_algorithm: Algorithm,
 
-    /// Build all goal tables before serving, not each on its first use
-    #[arg(long)]
-    warm: bool,
+    /// Build all goal tables at the start, not each on its first use; the
+    /// server's health is NOT_SERVING until they are there
+    #[arg(long, value_enum, value_name = "ON", default_value = "off", num_args = 0..=1,
+          require_equals = true, default_missing_value = "on")]
+    warm: Switch,
 
     /// The most boards of a message in packed form: bounds what a message
     /// makes the server keep beside its bytes
@@ -72,7 +96,7 @@ pub(super) struct Args {
     /// over it unary calls are refused with UNAVAILABLE and streams wait. It
     /// also bounds the boards that are queued in the whole server: a second is
     /// 6,250 by breadth-first search, 125,000 by the default method
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration, default_value = "1s")]
     queued_work: Duration,
 
     /// The most messages of a stream that are being solved or wait for their
@@ -89,11 +113,33 @@ pub(super) struct Args {
 
     /// End a stream whose answers are not read for so long, with ABORTED: what
     /// it holds is of use to others. Its connection is kept
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "60s")]
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration, default_value = "60s")]
     stall_timeout: Duration,
 
-    /// How long running calls may take to end after SIGTERM or Ctrl-C; a second
-    /// signal cuts them at once
+    /// Compress every answer that its client can read compressed (gzip, zstd),
+    /// not only those to compressed requests. Small messages cost several times
+    /// their solving then
+    #[arg(long, value_enum, value_name = "ON", default_value = "off", num_args = 0..=1,
+          require_equals = true, default_missing_value = "on")]
+    compress_responses: Switch,
+
+    /// Speak gRPC-Web too, over HTTP/2 and HTTP/1.1, for pages in browsers
+    #[arg(long, value_enum, value_name = "ON", default_value = "off", num_args = 0..=1,
+          require_equals = true, default_missing_value = "on")]
+    grpc_web: Switch,
+
+    /// Where a page comes from that may call by gRPC-Web, as
+    /// https://example.org; `*` for all. May be given several times
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
+    grpc_web_origin: Vec<Origin>,
+
+    /// How long connections and calls are still taken after SIGTERM or Ctrl-C,
+    /// while health says NOT_SERVING: as long as load balancers take to notice
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0s")]
+    drain_delay: Duration,
+
+    /// How long running calls may take to end after that; streams get what they
+    /// are owed and then UNAVAILABLE. A second signal cuts all at once
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
     drain_timeout: Duration,
 }
@@ -133,21 +179,34 @@ struct ConnectionArgs {
     max_local_resets: usize,
 
     /// How long a client may take to say that it speaks HTTP/2
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration, default_value = "10s")]
     hello_timeout: Duration,
 
     /// Ping a connection that is silent for so long
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "60s")]
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration, default_value = "60s")]
     keepalive_interval: Duration,
 
     /// Close a connection that leaves a ping unanswered for so long
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "20s")]
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration, default_value = "20s")]
     keepalive_timeout: Duration,
 
     /// The longest that a call may take, whatever deadline it asks for; a
     /// stream's too [default: none]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration)]
     max_deadline: Option<Duration>,
+
+    /// Close a connection that had no call for so long [default: never]
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration)]
+    idle_timeout: Option<Duration>,
+
+    /// Tell the client of a connection of this age, up to a tenth more or less,
+    /// to open another: spreads clients over new replicas [default: never]
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration)]
+    max_connection_age: Option<Duration>,
+
+    /// How long its calls may then go on
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "60s")]
+    max_connection_age_grace: Duration,
 }
 
 /// The largest window there is (RFC 9113, section 6.9.1).
@@ -166,20 +225,51 @@ impl From<ConnectionArgs> for ConnectionSettings {
             keepalive_timeout: args.keepalive_timeout,
             max_deadline: args.max_deadline,
             max_header_bytes: args.max_header_bytes,
+            idle_timeout: args.idle_timeout,
+            max_age: args.max_connection_age,
+            max_age_grace: args.max_connection_age_grace,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Switch {
+    // The aliases are TOML's words.
+    #[value(alias = "true")]
     On,
+    #[value(alias = "false")]
     Off,
 }
 
-fn parse_address(value: &str) -> Result<SocketAddr, String> {
-    value.parse().map_err(|_| {
-        format!("`{value}` is not an IP address and a port, such as 127.0.0.1:50051 or [::1]:0")
-    })
+fn parse_mode(value: &str) -> Result<u32, String> {
+    u32::from_str_radix(value, 8)
+        .ok()
+        .filter(|mode| *mode <= 0o777 && !value.starts_with('+'))
+        .ok_or_else(|| format!("`{value}` is not an octal number from 0 to 0777, such as 0660"))
+}
+
+impl Args {
+    /// Where pages come from that may call, if any may.
+    fn web_origins(&self) -> Result<Option<Vec<Origin>>, String> {
+        match self.grpc_web {
+            Switch::On => Ok(Some(self.grpc_web_origin.clone())),
+            Switch::Off if self.grpc_web_origin.is_empty() => Ok(None),
+            Switch::Off => Err("--grpc-web-origin says nothing without --grpc-web".to_owned()),
+        }
+    }
+}
+
+/// Prints the configuration, once it is known to be one.
+pub(super) fn print_config(args: Args, config: Result<String, String>) -> Exit {
+    let origins = args.web_origins();
+    match args.tls.settings(&args.listen).and(origins).and(config) {
+        Ok(config) => {
+            // Whoever reads it may have seen enough.
+            let _ = io::stdout().write_all(config.as_bytes());
+            Exit::Done
+        }
+        Err(error) => Exit::Usage.because(error),
+    }
 }
 
 /// Runs the server until a signal ends it.
@@ -199,10 +289,24 @@ pub(super) fn run(args: Args) -> Exit {
 
 async fn serve(args: Args) -> Exit {
     // From here on a signal is a clean stop, even before the server is ready.
-    let (stop, cut) = match stop_signals() {
+    let (stop, cut) = match signals::stop_signals() {
         Ok(signals) => signals,
         Err(error) => return Exit::Lost.because(format!("cannot wait for signals: {error}")),
     };
+    let web_origins = match args.web_origins() {
+        Ok(origins) => origins,
+        Err(error) => return Exit::Usage.because(error),
+    };
+    let tls = args.tls.settings(&args.listen);
+    let tls = match tls.map(|settings| settings.map(Tls::load)) {
+        Ok(None) => None,
+        Ok(Some(Ok(tls))) => Some(Arc::new(tls)),
+        Ok(Some(Err(error))) => return Exit::Usage.because(error),
+        Err(error) => return Exit::Usage.because(error),
+    };
+    if let Err(error) = signals::reload_on_hangup(tls.clone()) {
+        return Exit::Lost.because(format!("cannot wait for signals: {error}"));
+    }
     let mut settings = Settings {
         default_method: args.default_algorithm.into(),
         max_expanded: args.max_expanded,
@@ -212,6 +316,7 @@ async fn serve(args: Args) -> Exit {
         stall_timeout: args.stall_timeout,
         max_packed_boards: args.max_packed_boards.get(),
         max_list_boards: args.max_list_boards.get(),
+        compress_responses: args.compress_responses == Switch::On,
         ..Settings::default()
     };
     if let Some(threads) = args.compute_threads {
@@ -221,20 +326,19 @@ async fn serve(args: Args) -> Exit {
         Ok(solver) => solver,
         Err(error) => return Exit::Lost.because(format!("cannot start a thread: {error}")),
     };
-    if args.warm {
-        solver.warm();
-    }
-    let bound = match Bound::to(args.listen).await {
+    let bound = match Bound::to(&args.listen, args.socket_mode).await {
         Ok(bound) => bound,
-        Err(error) => {
-            return Exit::Unavailable.because(format!("cannot listen on {}: {error}", args.listen));
-        }
+        Err(error) => return Exit::Unavailable.because(error),
     };
-    announce(bound.address());
+    announce(bound.addresses(), tls.is_some());
+    let ready = warm((args.warm == Switch::On).then(|| solver.clone()));
     let config = Config {
         reflection: args.reflection == Switch::On,
+        drain_delay: args.drain_delay,
         drain_timeout: args.drain_timeout,
         max_connections: args.max_connections.get(),
+        web_origins,
+        tls,
         connection: args.connection.into(),
     };
     let services = Services {
@@ -242,48 +346,36 @@ async fn serve(args: Args) -> Exit {
         names: &[service::NAME],
         descriptors: service::DESCRIPTOR_SETS,
     };
-    match bound.serve(config, services, stop, cut).await {
+    match bound.serve(config, services, ready, stop, cut).await {
         Ok(Drained::Cleanly) => tracing::info!("stopped"),
-        Ok(Drained::Cut(connections)) => {
-            tracing::warn!(connections, "stopped, and cut what was left");
+        // The operator's own limit: no failure.
+        Ok(Drained::Cut { connections, calls }) => {
+            tracing::warn!(connections, calls, "stopped, and cut what was left");
         }
         Err(error) => return Exit::Lost.because(format!("cannot serve reflection: {error}")),
     }
     Exit::Done
 }
 
-/// The one line of standard output, for scripts that need the port.
-fn announce(address: SocketAddr) {
-    tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serving");
+/// The lines of standard output, for scripts that need the port.
+fn announce(addresses: &[Address], tls: bool) {
     let mut out = io::stdout().lock();
-    // A server is of use even where its standard output is closed.
-    let _ = writeln!(out, "listening on http://{address}").and_then(|()| out.flush());
+    for address in addresses {
+        let uri = address.uri(tls);
+        tracing::info!(%uri, version = env!("CARGO_PKG_VERSION"), "serving");
+        // A server is of use even where its standard output is closed.
+        let _ = writeln!(out, "listening on {uri}").and_then(|()| out.flush());
+    }
 }
 
-/// Two futures: the first SIGTERM or Ctrl-C, and the second.
-fn stop_signals() -> io::Result<(impl Future<Output = ()>, impl Future<Output = ()>)> {
-    let terminate = signal(SignalKind::terminate())?;
-    let interrupt = signal(SignalKind::interrupt())?;
-    let (count, counted) = watch::channel(0_u32);
-    tokio::spawn(count_signals(terminate, interrupt, count));
-    let reached = |number: u32| {
-        let mut counted = counted.clone();
-        async move {
-            if counted.wait_for(|count| *count >= number).await.is_err() {
-                // The counting task can't end before the runtime does.
-                std::future::pending::<()>().await;
-            }
-        }
-    };
-    Ok((reached(1), reached(2)))
-}
-
-async fn count_signals(mut terminate: Signal, mut interrupt: Signal, count: watch::Sender<u32>) {
-    loop {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        count.send_modify(|count| *count += 1);
+/// Builds the tables, beside the serving: the server is up meanwhile, and its
+/// health says when they are there.
+async fn warm(solver: Option<Solver>) {
+    let Some(solver) = solver else { return };
+    let started = Instant::now();
+    match tokio::task::spawn_blocking(move || solver.warm()).await {
+        Ok(()) => tracing::info!(elapsed = ?started.elapsed(), "all goal tables are built"),
+        // Not fatal: a table that is missing is built by its first request.
+        Err(error) => tracing::error!(%error, "cannot build the goal tables"),
     }
 }

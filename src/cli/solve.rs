@@ -8,6 +8,7 @@ use super::lines::Lines;
 use super::options::SearchArgs;
 use super::remote;
 use super::task::{Task, TaskArgs};
+use super::tls::ClientTlsArgs;
 use crate::puzzle::Problem;
 use crate::search::{self, Budget, Detail, Outcome, SearchOptions, Workspace};
 
@@ -24,6 +25,9 @@ pub(super) struct Args {
     /// Solve on this server, by SolveBatch [example: http://127.0.0.1:50051]
     #[arg(long, value_name = "URI")]
     connect: Option<String>,
+
+    #[command(flatten)]
+    tls: ClientTlsArgs,
 
     #[command(flatten)]
     search: SearchArgs,
@@ -98,6 +102,9 @@ pub(super) fn run(args: Args) -> Exit {
         return Exit::Usage
             .because("a board is one argument: quote it, as in loyd solve '2 3 4 1 5 x 7 6 8'");
     }
+    if args.connect.is_none() && args.tls.is_given() {
+        return Exit::Usage.because("the TLS options need --connect, the server to speak it with");
+    }
     if args.boards.is_empty() && io::stdin().is_terminal() {
         let _ = writeln!(
             io::stderr(),
@@ -105,7 +112,14 @@ pub(super) fn run(args: Args) -> Exit {
         );
     }
     let solved = match args.connect {
-        Some(uri) => remote::solve(&uri, task, &args.search, args.boards, &mut output),
+        Some(uri) => remote::solve(
+            &uri,
+            &args.tls,
+            task,
+            &args.search,
+            args.boards,
+            &mut output,
+        ),
         None => solve_here(&task, &args.search, &args.boards, &mut output),
     };
     match solved.and_then(|()| Ok(output.exit()?)) {

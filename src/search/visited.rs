@@ -173,6 +173,14 @@ pub(super) fn filled_box<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
     match vec![value; N].into_boxed_slice().try_into() {
         Ok(array) => array,
         // The vector is `N` long, so this is not reached.
-        Err(_) => Box::new([value; N]),
+        Err(_) => from_the_stack(value),
     }
+}
+
+/// Apart from [`filled_box`]: what its callers are given of the stack would
+/// have room for the array where the compiler does not optimise.
+#[cold]
+#[inline(never)]
+fn from_the_stack<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
+    Box::new([value; N])
 }

@@ -1,28 +1,38 @@
-//! One HTTP/2 connection, from its preface to its end.
+//! One connection, from its first byte to its end.
 
+use std::fmt::Display;
 use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::body::Incoming;
-use hyper::server::conn::http2;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
-use tokio::sync::watch;
+use hyper_util::server::graceful::GracefulConnection;
+use tokio::time::{Instant, timeout_at};
 use tonic::body::Body;
-use tonic::service::Routes;
 
-use super::deadline;
+use super::call::Handler;
+use super::hello::{Hello, PREFACE, hear, refuse_http1};
+use super::lifetime;
+use super::stream::{Peer, Stream};
+use super::tls::Tls;
+use super::web::Web;
+use super::wire::{Counted, Traffic};
 
-/// The bytes a client sends first of all: the preface (RFC 9113, section 3.4)
-/// and the header of its SETTINGS frame.
-const HELLO_BYTES: usize = 24 + 9;
+/// The bytes a client of HTTP/2 sends first of all: the preface and the header
+/// of its SETTINGS frame.
+const HTTP2_HELLO_BYTES: usize = PREFACE.len() + 9;
+
+/// The least that HTTP/1.1 needs to read a request's headers.
+const HTTP1_LEAST_BUFFER: usize = 8 << 10;
+
+/// A connection that was told to go, has no call running, and on which nothing
+/// was sent in so many checks is let go of.
+const QUIET_CHECKS: u32 = 4;
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The smallest message worth planning for, in bytes on the wire: one packed
 /// 3x3 board, framed.
@@ -57,6 +67,13 @@ pub struct ConnectionSettings {
     pub max_deadline: Option<Duration>,
     /// The most bytes of a request's headers.
     pub max_header_bytes: u32,
+    /// How long a connection may be without a call.
+    pub idle_timeout: Option<Duration>,
+    /// How old a connection may get, by a tenth more or less, before its
+    /// client is told to open another.
+    pub max_age: Option<Duration>,
+    /// How long its calls may then go on.
+    pub max_age_grace: Duration,
 }
 
 impl Default for ConnectionSettings {
@@ -73,6 +90,9 @@ impl Default for ConnectionSettings {
             // A pipeline may stream for days.
             max_deadline: None,
             max_header_bytes: 16 << 10,
+            idle_timeout: None,
+            max_age: None,
+            max_age_grace: Duration::from_secs(60),
         }
     }
 }
@@ -100,126 +120,213 @@ impl ConnectionSettings {
     }
 }
 
-/// Serves a connection until it ends, or until `drain` turns true and its
-/// running calls have ended.
-pub(super) async fn serve(
-    stream: TcpStream,
-    peer: SocketAddr,
-    routes: Routes,
-    settings: ConnectionSettings,
-    mut drain: watch::Receiver<bool>,
+/// What all connections share.
+#[derive(Clone)]
+pub(super) struct Serving {
+    pub(super) handler: Handler,
+    /// Whether browsers are served too.
+    pub(super) web: Option<Web>,
+    /// What TCP connections are secured by, if they are.
+    pub(super) tls: Option<Arc<Tls>>,
+    pub(super) settings: ConnectionSettings,
+}
+
+/// Serves a connection until it ends, or until a drain begins and its running
+/// calls have ended.
+pub(super) async fn serve(stream: Stream, peer: Peer, serving: Serving) {
+    let mut drain = serving.handler.drain.clone();
+    let welcome = async {
+        let mut stream = match (stream, serving.tls.clone()) {
+            (Stream::Tcp(stream), Some(tls)) => tls.handshake(stream).await?,
+            (stream, _) => stream,
+        };
+        let hello_ends = Instant::now() + serving.settings.hello_timeout;
+        let (hello, before) = timeout_at(hello_ends, hear(&mut stream)).await??;
+        Ok::<_, io::Error>((stream, hello, before, hello_ends))
+    };
+    tokio::select! {
+        welcomed = welcome => match welcomed {
+            Ok((stream, hello, before, hello_ends)) => {
+                serve_http(stream, peer, serving, hello, before, hello_ends).await;
+            }
+            Err(error) => {
+                tracing::debug!(%peer, %error, "connection ended before it began");
+            }
+        },
+        // It has asked for nothing yet.
+        () = drain.begins() => {}
+    }
+}
+
+/// Serves the calls of a connection of which the first bytes were read.
+async fn serve_http(
+    stream: Stream,
+    peer: Peer,
+    serving: Serving,
+    hello: Hello,
+    before: Vec<u8>,
+    hello_ends: Instant,
 ) {
-    let (io, received) = Counted::new(stream);
+    let Serving {
+        handler,
+        web,
+        settings,
+        ..
+    } = serving;
+    let (io, traffic) = Counted::new(stream, before);
+    let io = TokioIo::new(io);
+    let life = Life {
+        peer,
+        traffic,
+        handler: handler.clone(),
+        settings,
+        hello_ends,
+        hello_bytes: match hello {
+            Hello::Http2 => HTTP2_HELLO_BYTES,
+            _ => 0,
+        },
+    };
+    let is_web = web.is_some();
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        deadline::call(
-            routes.clone(),
-            request.map(Body::new),
-            settings.max_deadline,
-        )
+        let (handler, web) = (handler.clone(), web.clone());
+        let request = request.map(Body::new);
+        async move {
+            match web {
+                None => handler.answer(request).await,
+                Some(web) => web.answer(handler, request).await,
+            }
+        }
     });
-    let mut builder = http2::Builder::new(TokioExecutor::new());
-    builder
-        .timer(TokioTimer::new())
-        .initial_stream_window_size(settings.stream_window)
-        .initial_connection_window_size(settings.connection_window())
-        .max_concurrent_streams(settings.max_streams)
-        .max_header_list_size(settings.max_header_bytes)
-        .max_frame_size(settings.max_frame_bytes)
-        .max_pending_accept_reset_streams(settings.max_pending_resets)
-        .max_local_error_reset_streams(settings.max_local_resets)
-        .keep_alive_interval(settings.keepalive_interval)
-        .keep_alive_timeout(settings.keepalive_timeout);
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(io), service));
-    let mut hello = std::pin::pin!(tokio::time::sleep(settings.hello_timeout));
-    let mut said_hello = false;
-    let mut draining = false;
-    loop {
-        tokio::select! {
-            ended = &mut connection => {
-                if let Err(error) = ended {
-                    tracing::debug!(%peer, %error, "connection ended");
-                }
-                return;
+    match hello {
+        Hello::Http2 => {
+            let mut builder = http2::Builder::new(TokioExecutor::new());
+            builder
+                .timer(TokioTimer::new())
+                .initial_stream_window_size(settings.stream_window)
+                .initial_connection_window_size(settings.connection_window())
+                .max_concurrent_streams(settings.max_streams)
+                .max_header_list_size(settings.max_header_bytes)
+                .max_frame_size(settings.max_frame_bytes)
+                .max_pending_accept_reset_streams(settings.max_pending_resets)
+                .max_local_error_reset_streams(settings.max_local_resets)
+                .keep_alive_interval(settings.keepalive_interval)
+                .keep_alive_timeout(settings.keepalive_timeout);
+            life.lead(builder.serve_connection(io, service)).await;
+        }
+        Hello::Http1 if is_web => {
+            let header_bytes = usize::try_from(settings.max_header_bytes).unwrap_or(usize::MAX);
+            let mut builder = http1::Builder::new();
+            builder
+                .timer(TokioTimer::new())
+                // Also ends a connection that is kept alive and asks nothing.
+                .header_read_timeout(settings.keepalive_interval)
+                .max_buf_size(header_bytes.max(HTTP1_LEAST_BUFFER));
+            life.lead(builder.serve_connection(io, service)).await;
+        }
+        Hello::Http1 => {
+            tracing::debug!(%peer, "HTTP/1.1 where HTTP/2 is spoken; connection refused");
+            if let Err(error) = refuse_http1(io.into_inner()).await {
+                tracing::debug!(%peer, %error, "refused connection ended");
             }
-            () = &mut hello, if !said_hello => {
-                if received.load(Ordering::Relaxed) < HELLO_BYTES {
-                    tracing::debug!(%peer, "no HTTP/2 preface came; connection closed");
-                    return;
-                }
-                said_hello = true;
-            }
-            // An error means that the server is gone, which is a drain too.
-            _ = drain.wait_for(|drain| *drain), if !draining => {
-                if received.load(Ordering::Relaxed) < HELLO_BYTES {
-                    // It has asked for nothing, and hyper would wait for it.
-                    return;
-                }
-                draining = true;
-                connection.as_mut().graceful_shutdown();
-            }
+        }
+        Hello::Tls => {
+            tracing::debug!(%peer, "TLS where none is spoken; connection closed");
+        }
+        Hello::Unknown => {
+            tracing::debug!(%peer, "neither HTTP/2 nor HTTP/1.1; connection closed");
         }
     }
 }
 
-/// An I/O stream that counts the bytes it received.
-struct Counted<T> {
-    io: T,
-    received: Arc<AtomicUsize>,
+/// When a connection ends.
+struct Life {
+    peer: Peer,
+    traffic: Arc<Traffic>,
+    handler: Handler,
+    settings: ConnectionSettings,
+    hello_ends: Instant,
+    /// What must have come by then.
+    hello_bytes: usize,
 }
 
-impl<T> Counted<T> {
-    fn new(io: T) -> (Counted<T>, Arc<AtomicUsize>) {
-        let received = Arc::new(AtomicUsize::new(0));
-        (
-            Counted {
-                io,
-                received: Arc::clone(&received),
-            },
-            received,
-        )
+impl Life {
+    async fn lead<E: Display>(self, connection: impl GracefulConnection<Error = E>) {
+        let Life {
+            peer,
+            traffic,
+            handler,
+            settings,
+            hello_ends,
+            hello_bytes,
+        } = self;
+        let mut drain = handler.drain.clone();
+        let mut connection = pin!(connection);
+        let mut hello = pin!(tokio::time::sleep_until(hello_ends));
+        let mut old = pin!(lifetime::after(settings.max_age.map(lifetime::jittered)));
+        let mut idle = pin!(handler.calls.idle_for(settings.idle_timeout));
+        let mut grace = pin!(lifetime::after(None));
+        let mut quiet = pin!(quiet(&handler, &traffic));
+        let mut said_hello = false;
+        let mut draining = false;
+        let mut leaving = false;
+        loop {
+            tokio::select! {
+                ended = &mut connection => {
+                    if let Err(error) = ended {
+                        tracing::debug!(%peer, %error, "connection ended");
+                    }
+                    return;
+                }
+                () = &mut hello, if !said_hello => {
+                    if traffic.received() < hello_bytes {
+                        tracing::debug!(%peer, "no HTTP/2 preface came; connection closed");
+                        return;
+                    }
+                    said_hello = true;
+                    continue;
+                }
+                () = drain.begins(), if !draining => draining = true,
+                () = &mut old, if !leaving => {
+                    tracing::debug!(%peer, "connection is old; its client is to open another");
+                    grace.set(lifetime::after(Some(settings.max_age_grace)));
+                }
+                () = &mut idle, if !leaving => {
+                    tracing::debug!(%peer, "connection is idle");
+                }
+                () = &mut grace => {
+                    tracing::debug!(%peer, "connection is old; its calls are cut");
+                    return;
+                }
+                () = &mut quiet, if leaving => {
+                    tracing::debug!(%peer, "it has its answers and does not go; connection closed");
+                    return;
+                }
+            }
+            // Whatever the reason is, the client is to go.
+            if traffic.received() < hello_bytes {
+                // It has asked for nothing, and hyper would wait for it.
+                return;
+            }
+            leaving = true;
+            connection.as_mut().graceful_shutdown();
+        }
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Counted<T> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.io).poll_read(context, buffer);
-        self.received
-            .fetch_add(buffer.filled().len() - before, Ordering::Relaxed);
-        polled
-    }
-}
-
-impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(context, bytes)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
+/// Resolves once nothing is owed to the client and nothing was sent to it for a
+/// while. Begun when the client was told to go: it never says that it heard.
+async fn quiet(handler: &Handler, traffic: &Traffic) {
+    let mut sent_before = traffic.sent();
+    let mut quiet_checks = 0;
+    while quiet_checks < QUIET_CHECKS {
+        tokio::time::sleep(CHECK_INTERVAL).await;
+        let sent = traffic.sent();
+        let owes = handler.calls.are_running() || traffic.is_blocked();
+        quiet_checks = if owes || sent != sent_before {
+            0
+        } else {
+            quiet_checks + 1
+        };
+        sent_before = sent;
     }
 }

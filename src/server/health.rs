@@ -13,6 +13,8 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_server::{Health as HealthService, HealthServer};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
+use crate::service::ENCODINGS;
+
 /// The health of the whole server (`""`) and of each service: they start and
 /// stop together.
 pub(super) struct Health {
@@ -28,7 +30,11 @@ impl Health {
     }
 
     pub(super) fn into_server(self) -> HealthServer<Health> {
-        HealthServer::new(self)
+        // A client that compresses does so in all its calls.
+        let server = HealthServer::new(self);
+        ENCODINGS.iter().fold(server, |server, &encoding| {
+            server.accept_compressed(encoding)
+        })
     }
 
     fn knows(&self, name: &str) -> bool {

@@ -1,22 +1,42 @@
 //! Sockets and life: listening, connections, health, drain. It knows no
 //! puzzles: it serves whatever routes it is given.
 
+mod call;
+mod client_identity;
 mod connection;
 mod deadline;
+mod drain;
+pub(crate) mod file;
 mod health;
+mod hello;
+mod lifetime;
+mod listener;
+mod stream;
+mod tls;
+mod trailers;
+mod web;
+mod wire;
 
 use std::future::Future;
-use std::io;
-use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic::service::Routes;
 
+use call::Handler;
+pub use client_identity::{ClientIdentity, ClientIdentityError};
 pub use connection::ConnectionSettings;
+use connection::Serving;
+use drain::Drain;
 use health::Health;
+use lifetime::Calls;
+pub use listener::{Address, AddressError, BindError};
+use listener::{Listener, Listeners};
+pub use tls::{Tls, TlsError, TlsSettings};
+use web::Web;
+pub use web::{Origin, OriginError};
 
 /// How long to wait before accepting again after the system refused, for
 /// example because too many files are open: long enough not to spin, short
@@ -28,11 +48,20 @@ const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 pub struct Config {
     /// Whether clients may list the services and their types.
     pub reflection: bool,
-    /// How long running calls may take to end once the server stops.
+    /// How long connections and calls are still taken once the server is to
+    /// stop and its health says so.
+    pub drain_delay: Duration,
+    /// How long running calls may take to end after that.
     pub drain_timeout: Duration,
     /// The most connections that are open at once; one more is closed at once,
     /// so that its client tries another replica.
     pub max_connections: usize,
+    /// Where pages come from that may call by gRPC-Web; `None` where it is not
+    /// spoken.
+    pub web_origins: Option<Vec<Origin>>,
+    /// What TCP connections are secured by, if they are. Unix sockets are not:
+    /// their file's permissions say who may call.
+    pub tls: Option<Arc<Tls>>,
     /// What every connection is given.
     pub connection: ConnectionSettings,
 }
@@ -41,8 +70,11 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             reflection: true,
+            drain_delay: Duration::ZERO,
             drain_timeout: Duration::from_secs(30),
             max_connections: 1024,
+            web_origins: None,
+            tls: None,
             connection: ConnectionSettings::default(),
         }
     }
@@ -63,36 +95,55 @@ pub struct Services {
 pub enum Drained {
     /// Every connection ended by itself.
     Cleanly,
-    /// So many connections were cut.
-    Cut(usize),
+    /// Some were cut.
+    Cut {
+        /// So many connections, idle ones among them.
+        connections: usize,
+        /// So many calls that were not answered in full.
+        calls: usize,
+    },
 }
 
-/// A socket that is bound and not yet served.
+/// Sockets that are bound and not yet served.
 pub struct Bound {
-    listener: TcpListener,
-    address: SocketAddr,
+    listeners: Vec<Listener>,
+    addresses: Vec<Address>,
 }
 
 impl Bound {
-    /// Binds an address; port 0 takes a free port.
+    /// Binds all of these addresses, or none.
+    ///
+    /// `socket_mode` are the permissions of Unix sockets. A socket that a
+    /// killed server left behind is replaced; the file goes when the server
+    /// stops to listen.
     ///
     /// # Errors
-    /// Where the system refuses.
-    pub async fn to(address: SocketAddr) -> io::Result<Bound> {
-        let listener = TcpListener::bind(address).await?;
-        let address = listener.local_addr()?;
-        Ok(Bound { listener, address })
+    /// Where the system refuses one of them.
+    pub async fn to(addresses: &[Address], socket_mode: u32) -> Result<Bound, BindError> {
+        let mut bound = Bound {
+            listeners: Vec::with_capacity(addresses.len()),
+            addresses: Vec::with_capacity(addresses.len()),
+        };
+        for address in addresses {
+            let listener = Listener::bind(address, socket_mode).await?;
+            bound.addresses.push(listener.address());
+            bound.listeners.push(listener);
+        }
+        Ok(bound)
     }
 
-    /// The address, with the port that was taken.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    /// The addresses, in the order asked for, with the ports that were taken.
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
     }
 
-    /// Serves until `stop` resolves, then drains: health says `NOT_SERVING`,
-    /// no connection is accepted any more, open ones are told to go away, and
-    /// running calls may end until [`Config::drain_timeout`] or until `cut`
-    /// resolves.
+    /// Serves until `stop` resolves; health says `SERVING` once `ready` did.
+    ///
+    /// Then health says `NOT_SERVING`, and after [`Config::drain_delay`] the
+    /// server drains: no connection is accepted any more, open ones are told to
+    /// go away, streams get the answers to what they sent and `UNAVAILABLE`,
+    /// and running calls may end until [`Config::drain_timeout`]. When `cut`
+    /// resolves, all that is left is cut at once.
     ///
     /// # Errors
     /// Where reflection can't be set up from [`Services::descriptors`].
@@ -100,6 +151,7 @@ impl Bound {
         self,
         config: Config,
         services: Services,
+        ready: impl Future<Output = ()>,
         stop: impl Future<Output = ()>,
         cut: impl Future<Output = ()>,
     ) -> Result<Drained, tonic_reflection::server::Error> {
@@ -108,65 +160,130 @@ impl Bound {
         if config.reflection {
             routes = add_reflection(routes, services.descriptors)?;
         }
-        let routes = routes.prepare();
-
-        let (draining, drain) = watch::channel(false);
-        let mut connections = JoinSet::new();
-        serving.send_replace(true);
-        tokio::pin!(stop);
+        let (draining, drain) = Drain::new();
+        let running = Arc::new(AtomicUsize::new(0));
+        let mut accepting = Accepting {
+            listeners: Listeners::new(self.listeners),
+            connections: JoinSet::new(),
+            max_connections: config.max_connections,
+            serving: Serving {
+                handler: Handler {
+                    routes: routes.prepare(),
+                    max_deadline: config.connection.max_deadline,
+                    drain,
+                    most_unread: config
+                        .connection
+                        .stream_window
+                        .try_into()
+                        .unwrap_or(usize::MAX),
+                    calls: Calls::new(Arc::clone(&running)),
+                },
+                web: config.web_origins.as_deref().map(Web::new),
+                tls: config.tls.clone(),
+                settings: config.connection,
+            },
+            running: Arc::clone(&running),
+        };
+        // Ends with this function.
+        let mut helpers = JoinSet::new();
+        if let Some(tls) = &config.tls {
+            helpers.spawn(Arc::clone(tls).keep_fresh());
+        }
+        let mut is_ready = false;
+        tokio::pin!(ready, stop, cut);
         loop {
             tokio::select! {
+                biased;
                 () = &mut stop => break,
-                accepted = self.listener.accept() => match accepted {
-                    Ok((_, peer)) if connections.len() >= config.max_connections => {
-                        tracing::debug!(%peer, "too many connections; this one is closed");
-                    }
-                    Ok((stream, peer)) => {
-                        prepare(&stream);
-                        connections.spawn(connection::serve(
-                            stream,
-                            peer,
-                            routes.clone(),
-                            config.connection,
-                            drain.clone(),
-                        ));
-                    }
-                    Err(error) => {
-                        tracing::warn!(%error, "cannot accept a connection");
-                        tokio::time::sleep(ACCEPT_BACKOFF).await;
-                    }
-                },
-                // Ended connections are let go of as they end.
-                Some(_) = connections.join_next() => {}
+                () = &mut ready, if !is_ready => {
+                    is_ready = true;
+                    serving.send_replace(true);
+                }
+                () = accepting.next() => {}
             }
         }
-
-        tracing::info!(connections = connections.len(), "draining");
-        drop(self.listener);
         serving.send_replace(false);
+        tracing::info!(delay = ?config.drain_delay, "stopping; health says not serving");
+        let delayed = async {
+            loop {
+                accepting.next().await;
+            }
+        };
+        let cut_early = tokio::select! {
+            biased;
+            () = &mut cut => true,
+            () = tokio::time::sleep(config.drain_delay) => false,
+            () = delayed => false,
+        };
+
+        let mut connections = accepting.end();
+        tracing::info!(
+            connections = connections.len(),
+            calls = running.load(Ordering::Relaxed),
+            "draining"
+        );
         // With the sender gone, health watches end once they told their clients.
         drop(serving);
         draining.send_replace(true);
-        let drained = async { while connections.join_next().await.is_some() {} };
-        tokio::select! {
-            () = drained => {}
-            () = tokio::time::sleep(config.drain_timeout) => {}
-            () = cut => {}
+        if !cut_early {
+            let drained = async { while connections.join_next().await.is_some() {} };
+            tokio::select! {
+                () = drained => {}
+                () = tokio::time::sleep(config.drain_timeout) => {}
+                () = cut => {}
+            }
         }
-        let left = connections.len();
+        let (left, calls) = (connections.len(), running.load(Ordering::Relaxed));
         connections.shutdown().await;
         Ok(if left == 0 {
             Drained::Cleanly
         } else {
-            Drained::Cut(left)
+            Drained::Cut {
+                connections: left,
+                calls,
+            }
         })
     }
 }
 
-/// Without `TCP_NODELAY` a small answer waits 40 ms for company.
-fn prepare(stream: &TcpStream) {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "cannot set TCP_NODELAY");
+/// The listeners, and what was accepted.
+struct Accepting {
+    listeners: Listeners,
+    connections: JoinSet<()>,
+    max_connections: usize,
+    serving: Serving,
+    /// The calls of all connections that are running.
+    running: Arc<AtomicUsize>,
+}
+
+impl Accepting {
+    /// Accepts a connection, or lets go of one that ended.
+    async fn next(&mut self) {
+        tokio::select! {
+            biased;
+            // Ended connections are let go of before new ones are counted.
+            Some(_) = self.connections.join_next() => {}
+            accepted = self.listeners.accept() => match accepted {
+                Ok((_, peer)) if self.connections.len() >= self.max_connections => {
+                    tracing::debug!(%peer, "too many connections; this one is closed");
+                }
+                Ok((stream, peer)) => {
+                    stream.prepare();
+                    let mut serving = self.serving.clone();
+                    serving.handler.calls = Calls::new(Arc::clone(&self.running));
+                    self.connections.spawn(connection::serve(stream, peer, serving));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_BACKOFF).await;
+                }
+            },
+        }
+    }
+
+    /// Accepts no more.
+    fn end(self) -> JoinSet<()> {
+        self.connections
     }
 }
 

@@ -9,6 +9,7 @@
 mod batch;
 mod call;
 mod company;
+mod compression;
 mod compute;
 mod convert;
 mod error;
@@ -36,6 +37,7 @@ use crate::wire::v1::{SolveBatchRequest, SolveBatchResponse, SolveRequest, Solve
 use compute::Compute;
 
 pub use call::Deadline;
+pub use compression::{Compression, ENCODINGS};
 pub use size_limit::SizeLimit;
 pub use stall::EndStalled;
 
@@ -78,6 +80,9 @@ pub struct Settings {
     pub bytes_in_flight: NonZeroUsize,
     /// How long the answers of a stream may stay unread before it is ended.
     pub stall_timeout: Duration,
+    /// Whether every answer is compressed that its client can read compressed,
+    /// and not only those to compressed requests.
+    pub compress_responses: bool,
 }
 
 impl Default for Settings {
@@ -98,6 +103,7 @@ impl Default for Settings {
             bytes_in_flight: NonZeroUsize::MIN.saturating_add(2 * MAX_REQUEST_BYTES - 1),
             // Longer than a consumer's hiccup, short enough to free what it holds.
             stall_timeout: Duration::from_secs(60),
+            compress_responses: false,
         }
     }
 }
@@ -130,11 +136,18 @@ impl Solver {
         }
     }
 
-    /// The tower service, with the limits that are not the handlers' own.
-    pub fn into_server(self) -> SizeLimit<EndStalled<SolverServiceServer<Solver>>> {
+    /// The tower service, with what is not the handlers' own: limits, and how
+    /// messages are compressed. A compressed message is measured both as it came
+    /// and as it is read.
+    pub fn into_server(self) -> Compression<SizeLimit<EndStalled<SolverServiceServer<Solver>>>> {
+        let always = self.settings.compress_responses;
         let timeout = self.settings.stall_timeout;
-        let inner = SolverServiceServer::new(self).max_decoding_message_size(MAX_REQUEST_BYTES);
-        SizeLimit(EndStalled { inner, timeout })
+        let inner = ENCODINGS.iter().fold(
+            SolverServiceServer::new(self).max_decoding_message_size(MAX_REQUEST_BYTES),
+            |server, &encoding| server.accept_compressed(encoding).send_compressed(encoding),
+        );
+        let inner = SizeLimit(EndStalled { inner, timeout });
+        Compression { inner, always }
     }
 }
 

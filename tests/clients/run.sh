@@ -1,18 +1,23 @@
 #!/usr/bin/env bash
-# Runs real gRPC clients against the real server: Python, Node and grpcurl.
+# Runs real gRPC clients against the real server: Python, Node, grpcurl, and
+# pages in headless Chromium.
 #
 #     tests/clients/run.sh
 #
 # Builds Loyd, starts it on a free port, runs every client, stops the server
 # with SIGTERM and checks that it ends well. Nothing is skipped: a missing tool
-# is a failure that says what to install. Whatever is installed or generated
-# goes to tests/clients/.work, which may be deleted at any time.
+# is a failure that says what to install, but for Chromium, which root installs
+# from Debian here. Whatever else is installed or generated goes to
+# tests/clients/.work, which may be deleted at any time.
 set -euo pipefail
 
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 clients=$repository/tests/clients
 work=$clients/.work
 python=$work/venv/bin/python
+server=${CARGO_TARGET_DIR:-target}/release/loyd
+# Relative: a socket's path has at most 107 bytes.
+socket=tests/clients/.work/loyd.sock
 server_pid=
 address=
 passed=0
@@ -25,14 +30,27 @@ main() {
     build_server
     install_python_client
     install_node_client
+    install_chromium
+    install_browser_client
 
     trap kill_server_at_exit EXIT
-    start_server
+    # A short stall timeout, since a check waits for it.
+    start_server --listen 127.0.0.1:0 --stall-timeout 5s
     run_program python "$python" "$clients/python/checks.py" "$address"
     run_program node node "$work/node/checks.js" "$address" "$repository/proto"
-    run_grpcurl
-    echo "== shutdown"
+    run_grpcurl plain "$address" -plaintext
+    # The page's origin is known only then: it starts a server of its own.
+    run_program browser node "$work/browser/checks.js" "$server"
     check sigterm_ends_the_server_with_exit_code_0 stop_server
+
+    make_certificate
+    start_server --listen 127.0.0.1:0 --listen "unix:$socket" \
+        --tls-cert "$work/cert.pem" --tls-key "$work/key.pem"
+    run_grpcurl tls "$address" -cacert "$work/cert.pem"
+    # Without a host in the address, some clients make the path their authority.
+    run_grpcurl unix "$socket" -plaintext -unix -authority localhost
+    check sigterm_ends_the_secured_server_too stop_server
+    check its_socket_is_gone test ! -e "$socket"
     ((failed == 0)) || show_server_log
 
     echo "== all clients"
@@ -47,6 +65,7 @@ check_tools() {
     need cc "a C compiler: apt-get install gcc"
     need python3 "Python 3.10 or newer: apt-get install python3 python3-venv"
     need node "Node.js 20 or newer, with npm"
+    need openssl "openssl: apt-get install openssl"
     need npm "npm, which comes with Node.js 20 or newer"
     python3 -c 'import ensurepip, venv' 2>/dev/null ||
         die "Python has no venv module; install it: apt-get install python3-venv"
@@ -99,23 +118,58 @@ install_node_client() {
     fi
 }
 
+install_chromium() {
+    command -v chromium >/dev/null && return
+    [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null ||
+        die "chromium is missing; install it: apt-get install chromium"
+    echo "== installing Chromium"
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium >/dev/null
+}
+
+# Generates the client and bundles the page with it, at every run.
+install_browser_client() {
+    mkdir -p "$work/browser"
+    cp "$clients"/browser/{*.js,*.json,.npmrc} "$work/browser/"
+    if is_stale "$work/browser/installed" "$clients/browser/package-lock.json"; then
+        echo "== installing the browser's packages"
+        (cd "$work/browser" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+        cp "$clients/browser/package-lock.json" "$work/browser/installed"
+    fi
+    local tools=$work/browser/node_modules/.bin
+    mkdir -p "$work/browser/gen"
+    "$python" -m grpc_tools.protoc --proto_path=proto \
+        --plugin=protoc-gen-es="$tools/protoc-gen-es" \
+        --es_out="$work/browser/gen" --es_opt=target=js \
+        loyd/v1/solver.proto
+    "$tools/esbuild" "$work/browser/page.js" --bundle --format=esm --log-level=warning \
+        --outfile="$work/browser/bundle.js"
+}
+
 # The server
 
+# Start it with these options; its first address is then $address.
 start_server() {
-    local server=${CARGO_TARGET_DIR:-target}/release/loyd
-    echo "== starting $server"
-    # A short stall timeout, since a check waits for it.
-    "$server" serve --listen 127.0.0.1:0 --stall-timeout 5s \
-        >"$work/server.out" 2>"$work/server.err" &
+    echo "== starting $server $*"
+    "$server" serve "$@" >"$work/server.out" 2>"$work/server.err" &
     server_pid=$!
     for _ in {1..100}; do
-        address=$(sed -n 's|^listening on http://||p' "$work/server.out")
+        address=$(sed -En 's|^listening on https?://||p' "$work/server.out")
         [[ -z $address ]] || return 0
         kill -0 "$server_pid" 2>/dev/null || break
         sleep 0.1
     done
     show_server_log
     die "the server did not say where it listens"
+}
+
+# A server's certificate, which is its own authority.
+make_certificate() {
+    openssl req -x509 -days 2 -subj /CN=loyd.test -nodes \
+        -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 \
+        -addext basicConstraints=critical,CA:FALSE -addext subjectAltName=IP:127.0.0.1 \
+        -keyout "$work/key.pem" -out "$work/cert.pem" 2>"$work/openssl.err" ||
+        die "openssl made no certificate: $(cat "$work/openssl.err")"
 }
 
 # Send SIGTERM and wait; fails unless the server ends with exit code 0 in time.
@@ -161,31 +215,34 @@ run_program() {
     failed=$((failed + faults))
 }
 
-# grpcurl knows no proto file: all that it needs, the server's reflection tells.
+# Run grpcurl over the transport named $1, to the address $2, with the options
+# after it. It knows no proto file: all it needs, the server's reflection tells.
 run_grpcurl() {
-    echo "== grpcurl"
-    check list_names_the_service \
-        grpcurl_says '^loyd\.v1\.SolverService$' "$address" list
-    check describe_shows_the_unary_call \
+    local name=$1 target=$2
+    grpcurl_options=("${@:3}")
+    echo "== grpcurl, $name"
+    check "${name}_list_names_the_service" \
+        grpcurl_says '^loyd\.v1\.SolverService$' "$target" list
+    check "${name}_describe_shows_the_unary_call" \
         grpcurl_says 'rpc Solve ( \.loyd\.v1\.SolveRequest )' \
-        "$address" describe loyd.v1.SolverService
-    check describe_shows_the_stream \
+        "$target" describe loyd.v1.SolverService
+    check "${name}_describe_shows_the_stream" \
         grpcurl_says 'rpc SolveBatch ( stream \.loyd\.v1\.SolveBatchRequest )' \
-        "$address" describe loyd.v1.SolverService
+        "$target" describe loyd.v1.SolverService
     local sample='{"board":{"tiles":[2,3,4,1,5,0,7,6,8]}}'
-    check sample_is_solved \
+    check "${name}_sample_is_solved" \
         grpcurl_says '"outcome": "OUTCOME_SOLVED"' \
-        -d "$sample" "$address" loyd.v1.SolverService/Solve
-    check sample_has_length_19 \
+        -d "$sample" "$target" loyd.v1.SolverService/Solve
+    check "${name}_sample_has_length_19" \
         grpcurl_says '"length": 19' \
-        -d "$sample" "$address" loyd.v1.SolverService/Solve
+        -d "$sample" "$target" loyd.v1.SolverService/Solve
 }
 
 # Whether grpcurl with the arguments after the first prints a line like $1.
 grpcurl_says() {
     local pattern=$1 output
     shift
-    output=$("$work/venv/bin/grpcurl" -plaintext -max-time 20 "$@" 2>&1) || {
+    output=$("$work/venv/bin/grpcurl" "${grpcurl_options[@]}" -max-time 20 "$@" 2>&1) || {
         echo "grpcurl $*: $output"
         return 1
     }

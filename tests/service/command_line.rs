@@ -8,7 +8,7 @@ use loyd::puzzle::{Board, Shape};
 use crate::server_life::Process;
 use crate::support::{replay, spread};
 
-fn loyd(args: &[&str], input: &[u8]) -> Output {
+pub fn loyd(args: &[&str], input: &[u8]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_loyd"))
         .args(args)
         .stdin(Stdio::piped())

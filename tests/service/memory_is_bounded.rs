@@ -9,13 +9,15 @@ use loyd::wire::v1::solver_service_client::SolverServiceClient;
 use loyd::wire::v1::{Algorithm, SolveBatchRequest};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::codec::CompressionEncoding;
 use tonic::transport::Channel;
 
+use crate::frames;
 use crate::server_life::Process;
-use crate::support::{algorithm, batch, packed, soon, spread};
+use crate::support::{algorithm, batch, packed, packed_bytes, soon, spread};
 
 /// What a server keeps of its own: program, threads, goal tables, workspaces.
-const BASE: u64 = 100 << 20;
+pub const BASE: u64 = 100 << 20;
 
 /// Resident memory of a process, in bytes.
 fn resident(process: &Process) -> u64 {
@@ -33,7 +35,7 @@ fn resident(process: &Process) -> u64 {
 }
 
 /// Watches the server for a while, with a polite client that asks all the time.
-async fn watch(process: &Process, ceiling: u64) {
+pub async fn watch(process: &Process, ceiling: u64) {
     let mut polite = SolverServiceClient::connect(process.uri.clone())
         .await
         .unwrap();
@@ -65,10 +67,21 @@ async fn never_reading(mut client: SolverServiceClient<Channel>, request: SolveB
 }
 
 async fn streams_that_never_read(request: SolveBatchRequest, ceiling: u64) {
+    never_read(request, None, ceiling).await;
+}
+
+async fn never_read(
+    request: SolveBatchRequest,
+    encoding: Option<CompressionEncoding>,
+    ceiling: u64,
+) {
     let process = Process::start(&[]);
-    let client = SolverServiceClient::connect(process.uri.clone())
+    let mut client = SolverServiceClient::connect(process.uri.clone())
         .await
         .unwrap();
+    if let Some(encoding) = encoding {
+        client = client.send_compressed(encoding);
+    }
     let streams: Vec<_> = (0..64)
         .map(|_| tokio::spawn(never_reading(client.clone(), request.clone())))
         .collect();
@@ -95,6 +108,15 @@ async fn streams_of_small_messages_that_never_read() {
     let mut request = packed(1, &spread(1));
     request.options = algorithm(Algorithm::GoalTable);
     streams_that_never_read(request, BASE + 64 * (1 << 20)).await;
+}
+
+#[tokio::test]
+async fn streams_of_small_messages_that_grow_when_they_are_read() {
+    // A few kilobytes on the wire. It has too many boards, and a short answer.
+    let request = packed_bytes(1, vec![0; 4_000_000]);
+    // At most so much of each: its message, as it is read.
+    let ceiling = BASE + 64 * (8 << 20);
+    never_read(request, Some(CompressionEncoding::Gzip), ceiling).await;
 }
 
 #[tokio::test]
@@ -135,33 +157,10 @@ async fn a_message_that_is_announced_as_4_gib() {
 
 /// By hand: a connection with one call whose message says it has 4 GiB - 1.
 fn announcement(authority: &str) -> Vec<u8> {
-    fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-        let mut frame = length[1..].to_vec();
-        frame.extend([kind, flags]);
-        frame.extend(stream.to_be_bytes());
-        frame.extend(payload);
-        frame
-    }
-    // HPACK: literal fields without indexing and with new names (RFC 7541, 6.2.2).
-    let mut headers = Vec::new();
-    for (name, value) in [
-        (":method", "POST"),
-        (":scheme", "http"),
-        (":path", "/loyd.v1.SolverService/SolveBatch"),
-        (":authority", authority),
-        ("content-type", "application/grpc"),
-        ("te", "trailers"),
-    ] {
-        headers.push(0);
-        headers.push(u8::try_from(name.len()).unwrap());
-        headers.extend(name.bytes());
-        headers.push(u8::try_from(value.len()).unwrap());
-        headers.extend(value.bytes());
-    }
-    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-    bytes.extend(frame(4, 0, 0, &[]));
-    bytes.extend(frame(1, 4, 1, &headers));
-    bytes.extend(frame(0, 0, 1, &[0, 0xff, 0xff, 0xff, 0xff, 1, 2, 3]));
-    bytes
+    [
+        frames::hello(),
+        frames::call(1, authority, "/loyd.v1.SolverService/SolveBatch"),
+        frames::frame(frames::DATA, 0, 1, &[0, 0xff, 0xff, 0xff, 0xff, 1, 2, 3]),
+    ]
+    .concat()
 }

@@ -3,23 +3,24 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc as mpsc_std;
 use std::time::{Duration, Instant};
 
-use loyd::server::{Config, Drained};
+use loyd::server::Config;
 use loyd::service::Settings;
 use loyd::wire::v1::solver_service_client::SolverServiceClient;
 use loyd::wire::v1::{Algorithm, solve_batch_response};
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::Code;
 
 use crate::support::{PATIENCE, Server, batch, packed, soon, spread};
 
 /// A `loyd serve` of its own; killed where a test ends early.
 pub struct Process {
     pub child: Child,
+    /// The first of its addresses.
     pub uri: String,
+    pub uris: Vec<String>,
     _stdout: BufReader<ChildStdout>,
+    log: Option<mpsc_std::Receiver<String>>,
 }
 
 impl Drop for Process {
@@ -31,30 +32,79 @@ impl Drop for Process {
 
 impl Process {
     pub fn start(more: &[&str]) -> Process {
-        Process::with_log(more, Stdio::null())
+        Process::listening(&["127.0.0.1:0"], more)
     }
 
-    fn with_log(more: &[&str], log: Stdio) -> Process {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_loyd"))
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .args(more)
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .unwrap();
+    pub fn listening(addresses: &[&str], more: &[&str]) -> Process {
+        let listen = addresses.iter().flat_map(|address| ["--listen", address]);
+        let options: Vec<&str> = listen.chain(more.iter().copied()).collect();
+        Process::spawn(&options, addresses.len(), Stdio::null())
+    }
+
+    /// One whose log can be waited for.
+    pub fn logged(more: &[&str]) -> Process {
+        let mut process = Process::with_log(more, Stdio::piped());
+        let log = BufReader::new(process.child.stderr.take().unwrap());
+        let (sender, receiver) = mpsc_std::channel();
+        // Ends with the process.
+        std::thread::spawn(move || {
+            log.lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| sender.send(line))
+        });
+        process.log = Some(receiver);
+        process
+    }
+
+    /// Waits for the next line of the log with this text.
+    pub fn await_log(&self, text: &str) -> String {
+        let log = self.log.as_ref().expect("it was started with a log");
+        loop {
+            let line = log.recv_timeout(PATIENCE).expect("the line never comes");
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    pub fn with_log(more: &[&str], log: Stdio) -> Process {
+        let options = [&["--listen", "127.0.0.1:0"], more].concat();
+        Process::spawn(&options, 1, log)
+    }
+
+    /// Starts it, and reads so many addresses from its standard output.
+    pub fn spawn(options: &[&str], addresses: usize, log: Stdio) -> Process {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loyd"));
+        command.arg("serve").args(options);
+        Process::run(command, addresses, log)
+    }
+
+    /// Runs a command that becomes a server.
+    pub fn run(mut command: Command, addresses: usize, log: Stdio) -> Process {
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        stdout.read_line(&mut line).unwrap();
-        let uri = line
-            .strip_prefix("listening on ")
-            .expect("the first line")
-            .trim()
-            .to_owned();
+        let uris: Vec<String> = stdout
+            .by_ref()
+            .lines()
+            .take(addresses)
+            .map(|line| {
+                let line = line.unwrap();
+                let uri = line.strip_prefix("listening on ");
+                uri.expect("the first lines").to_owned()
+            })
+            .collect();
         Process {
             child,
-            uri,
+            uri: uris[0].clone(),
+            uris,
             _stdout: stdout,
+            log: None,
         }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> &str {
+        self.uri.strip_prefix("http://").unwrap()
     }
 
     pub fn signal(&self, name: &str) {
@@ -65,7 +115,7 @@ impl Process {
         assert!(status.success());
     }
 
-    fn exit_code(&mut self) -> Option<i32> {
+    pub fn exit_code(&mut self) -> Option<i32> {
         let asked = Instant::now();
         while asked.elapsed() < PATIENCE {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -98,38 +148,6 @@ fn a_log_that_cannot_be_written_ends_nothing() {
 }
 
 #[test]
-fn a_silent_peer_does_not_hold_it_up() {
-    let mut process = Process::start(&["--drain-timeout", "600"]);
-    let address = process.uri.strip_prefix("http://").unwrap();
-    let mut silent = TcpStream::connect(address).unwrap();
-    // Wait until it is accepted: the server speaks first, by its SETTINGS.
-    silent.set_read_timeout(Some(PATIENCE)).unwrap();
-    let _ = silent.read(&mut [0; 9]);
-    process.signal("-TERM");
-    assert_eq!(process.exit_code(), Some(0));
-}
-
-#[tokio::test]
-async fn a_second_signal_cuts_what_is_left() {
-    let mut process = Process::start(&["--drain-timeout", "600"]);
-    let mut client = SolverServiceClient::connect(process.uri.clone())
-        .await
-        .unwrap();
-    let (_sender, requests) = mpsc::channel::<loyd::wire::v1::SolveBatchRequest>(1);
-    let _open = soon(client.solve_batch(ReceiverStream::new(requests)))
-        .await
-        .unwrap();
-    process.signal("-TERM");
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert!(
-        process.child.try_wait().unwrap().is_none(),
-        "an open stream is waited for"
-    );
-    process.signal("-TERM");
-    assert_eq!(process.exit_code(), Some(0));
-}
-
-#[test]
 fn an_address_in_use_is_exit_code_69() {
     let process = Process::start(&[]);
     let address = process.uri.strip_prefix("http://").unwrap();
@@ -140,44 +158,6 @@ fn an_address_in_use_is_exit_code_69() {
     assert_eq!(second.status.code(), Some(69));
     assert!(String::from_utf8_lossy(&second.stderr).contains(address));
     assert!(second.stdout.is_empty());
-}
-
-#[tokio::test]
-async fn a_running_stream_is_finished_before_the_end() {
-    let mut server = Server::start().await;
-    let mut client = server.client().await;
-    let (sender, requests) = mpsc::channel(1);
-    let mut responses = soon(client.solve_batch(ReceiverStream::new(requests)))
-        .await
-        .unwrap()
-        .into_inner();
-    sender.send(packed(1, &spread(10))).await.unwrap();
-    assert_eq!(soon(responses.message()).await.unwrap().unwrap().id, 1);
-    server.stop();
-    sender.send(packed(2, &spread(10))).await.unwrap();
-    assert_eq!(soon(responses.message()).await.unwrap().unwrap().id, 2);
-    drop(sender);
-    assert!(soon(responses.message()).await.unwrap().is_none());
-    assert_eq!(server.stopped().await, Drained::Cleanly);
-}
-
-#[tokio::test]
-async fn what_outlasts_the_drain_timeout_is_cut_and_counted() {
-    let config = Config {
-        drain_timeout: Duration::from_millis(200),
-        ..Config::default()
-    };
-    let mut server = Server::with(Settings::default(), config).await;
-    let mut client = server.client().await;
-    let (_sender, requests) = mpsc::channel::<loyd::wire::v1::SolveBatchRequest>(1);
-    let mut responses = soon(client.solve_batch(ReceiverStream::new(requests)))
-        .await
-        .unwrap()
-        .into_inner();
-    server.stop();
-    assert_eq!(server.stopped().await, Drained::Cut(1));
-    let status = soon(responses.message()).await.unwrap_err();
-    assert_ne!(status.code(), Code::Ok);
 }
 
 #[tokio::test]

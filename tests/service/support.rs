@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use loyd::puzzle::{Board, Direction, Shape, cantor};
-use loyd::server::{Bound, Config, Drained, Services};
+use loyd::server::{Address, Bound, Config, Drained, Services};
 use loyd::service::{DESCRIPTOR_SETS, NAME, Settings, Solver};
 use loyd::wire::v1::solver_service_client::SolverServiceClient;
 use loyd::wire::v1::{self as wire, SolveBatchRequest, SolveBatchResponse, solve_batch_request};
@@ -41,9 +41,22 @@ impl Server {
     }
 
     pub async fn with(settings: Settings, config: Config) -> Server {
+        Server::ready_after(std::future::ready(()), settings, config).await
+    }
+
+    /// A server that is not ready until this resolves.
+    pub async fn ready_after(
+        ready: impl Future<Output = ()> + Send + 'static,
+        settings: Settings,
+        config: Config,
+    ) -> Server {
         let solver = Solver::start(settings).unwrap();
-        let bound = Bound::to("127.0.0.1:0".parse().unwrap()).await.unwrap();
-        let address = bound.address();
+        let bound = Bound::to(&["127.0.0.1:0".parse().unwrap()], 0o600)
+            .await
+            .unwrap();
+        let Address::Tcp(address) = bound.addresses()[0] else {
+            panic!("it was asked for TCP");
+        };
         let (stop, stopped) = oneshot::channel();
         let services = Services {
             routes: Routes::new(solver.into_server()),
@@ -53,7 +66,7 @@ impl Server {
         let served = tokio::spawn(async move {
             let stopped = async { stopped.await.unwrap_or(()) };
             bound
-                .serve(config, services, stopped, std::future::pending())
+                .serve(config, services, ready, stopped, std::future::pending())
                 .await
                 .unwrap()
         });
@@ -84,6 +97,11 @@ impl Server {
         PlainChannel::to(self.address).await
     }
 
+    /// A channel, and what tells how its connection ended.
+    pub async fn plain_connection(&self) -> (PlainChannel, JoinHandle<hyper::Result<()>>) {
+        PlainChannel::with_end(self.address).await
+    }
+
     /// Asks the server to stop; [`Server::stopped`] waits for it.
     pub fn stop(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
@@ -99,12 +117,15 @@ pub struct PlainChannel(hyper::client::conn::http2::SendRequest<Body>);
 
 impl PlainChannel {
     pub async fn to(address: SocketAddr) -> PlainChannel {
+        PlainChannel::with_end(address).await.0
+    }
+
+    async fn with_end(address: SocketAddr) -> (PlainChannel, JoinHandle<hyper::Result<()>>) {
         let io = TokioIo::new(tokio::net::TcpStream::connect(address).await.unwrap());
         let (sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), io)
             .await
             .unwrap();
-        tokio::spawn(connection);
-        PlainChannel(sender)
+        (PlainChannel(sender), tokio::spawn(connection))
     }
 }
 

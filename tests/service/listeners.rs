@@ -1,0 +1,122 @@
+//! Addresses to listen on: several at once, and Unix sockets' files.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use loyd::server::{Address, Bound};
+
+use crate::command_line::loyd;
+use crate::server_life::Process;
+
+/// A directory, and the address of a socket in it.
+fn socket() -> (tempfile::TempDir, PathBuf, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("loyd.sock");
+    let address = format!("unix:{}", path.to_str().unwrap());
+    (directory, path, address)
+}
+
+fn solves(uri: &str) -> bool {
+    let output = loyd(&["solve", "1 2 3 x 4 6 7 5 8", "--connect", uri], b"");
+    output.stdout == b"rdr\n"
+}
+
+fn is_socket(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
+}
+
+/// Starts a server that can't listen on this, and returns what it says.
+fn refused(addresses: &[&str]) -> String {
+    let listen = addresses
+        .iter()
+        .flat_map(|address| ["--listen", address])
+        .collect::<Vec<_>>();
+    let output = loyd(&[&["serve"], &listen[..]].concat(), b"");
+    assert_eq!(output.status.code(), Some(69));
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn every_address_is_told_and_served() {
+    let (_directory, _, unix) = socket();
+    let process = Process::listening(&["127.0.0.1:0", &unix, "[::1]:0"], &[]);
+    let [first, second, third] = &process.uris[..] else {
+        panic!("{:?}", process.uris);
+    };
+    assert!(first.starts_with("http://127.0.0.1:"), "{first}");
+    assert_eq!(*second, unix);
+    assert!(third.starts_with("http://[::1]:"), "{third}");
+    for uri in &process.uris {
+        assert!(solves(uri), "{uri}");
+    }
+}
+
+#[test]
+fn a_socket_has_its_mode_and_goes_with_the_server() {
+    for (options, mode) in [(&[][..], 0o660), (&["--socket-mode", "0600"], 0o600)] {
+        let (_directory, path, unix) = socket();
+        let mut process = Process::listening(&[&unix], options);
+        let permissions = fs::metadata(&path).unwrap().permissions();
+        assert_eq!(permissions.mode() & 0o777, mode);
+        process.signal("-TERM");
+        assert_eq!(process.exit_code(), Some(0));
+        assert!(!path.exists());
+    }
+}
+
+#[test]
+fn a_socket_that_a_killed_server_left_is_replaced() {
+    let (_directory, path, unix) = socket();
+    let mut killed = Process::listening(&[&unix], &[]);
+    killed.child.kill().unwrap();
+    killed.child.wait().unwrap();
+    assert!(is_socket(&path));
+    let _process = Process::listening(&[&unix], &[]);
+    assert!(solves(&unix));
+}
+
+#[test]
+fn a_socket_that_is_listened_on_is_left_alone() {
+    let (_directory, _, unix) = socket();
+    let _process = Process::listening(&[&unix], &[]);
+    let said = refused(&[&unix]);
+    assert!(said.contains("another server listens there"), "{said}");
+    assert!(said.contains(&unix), "{said}");
+    assert!(solves(&unix));
+}
+
+#[test]
+fn a_file_that_is_no_socket_is_left_alone() {
+    let (_directory, path, unix) = socket();
+    fs::write(&path, "precious").unwrap();
+    assert!(refused(&[&unix]).contains("it is no socket"));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+}
+
+#[test]
+fn all_addresses_are_bound_or_none() {
+    let (_directory, path, unix) = socket();
+    let process = Process::start(&[]);
+    let taken = process.uri.strip_prefix("http://").unwrap();
+    let said = refused(&[&unix, taken]);
+    assert!(
+        said.contains(&format!("cannot listen on {taken}")),
+        "{said}"
+    );
+    assert!(!path.exists());
+}
+
+#[tokio::test]
+async fn a_successors_socket_is_not_removed() {
+    let (_directory, path, unix) = socket();
+    let address: Address = unix.parse().unwrap();
+    let bound = Bound::to(&[address], 0o600).await.unwrap();
+    // Kept under another name, so that its inode is not used again.
+    fs::rename(&path, path.with_extension("old")).unwrap();
+    let _successor = UnixListener::bind(&path).unwrap();
+    drop(bound);
+    assert!(is_socket(&path));
+}
