@@ -29,7 +29,7 @@ use super::heuristic::Rises;
 use super::index::Place;
 use super::meter::{Meter, Stop};
 use super::route::Route;
-use super::transitions::{INDICES, Packed, half_of, index_of, pack_root};
+use super::transitions::{Exit, INDICES, Packed, half_of, index_of, pack_root};
 use super::visited::{fill, filled_box};
 use crate::puzzle::Direction;
 
@@ -88,6 +88,17 @@ impl Levels {
     }
 }
 
+/// A move on from a state that was taken.
+#[derive(Clone, Copy, Default)]
+struct Way {
+    successor: Packed,
+    /// What is known of the successor if no better way is.
+    word: u32,
+}
+
+/// More moves than those taken have, and room for those that are none.
+const WAYS: usize = 4 * AT_A_TIME;
+
 /// Searches, and returns by how much `f` of the goal is above that of the
 /// start.
 ///
@@ -121,20 +132,19 @@ pub(super) fn search<const HAS_ODD: bool>(
         while this_end > 0 {
             let count = AT_A_TIME.min(this_end);
             this_end -= count;
-            let mut taken = [0; AT_A_TIME];
-            for (place, state) in taken.iter_mut().enumerate() {
-                *state = this[(this_end + place) & (ROOM - 1)];
-            }
-            for &state in taken[..count].iter().rev() {
+            // The moves on of all of them first: there is no branch in that
+            // but those that hardly ever go another way.
+            let mut ways = [Way::default(); WAYS];
+            let mut ways_end = 0;
+            for place in (this_end..this_end + count).rev() {
+                let state = this[place & (ROOM - 1)];
                 let index = index_of(state);
                 // Otherwise a better way was found after this one.
-                if u32::from(words[index]) & !MOVES != level {
-                    continue;
-                }
-                if index == goal {
+                let is_best = u32::from(words[index]) & !MOVES == level;
+                if index == goal && is_best {
                     break 'search Ok(Some((level - base) / LEVEL));
                 }
-                if expanded == granted {
+                if expanded == granted && is_best {
                     meter.spend(expanded, onward + expanded as u64 - roots);
                     (expanded, onward, roots) = (0, 0, 0);
                     match meter.grant(usize::MAX) {
@@ -142,27 +152,42 @@ pub(super) fn search<const HAS_ODD: bool>(
                         Err(stop) => break 'search Err(stop),
                     }
                 }
-                let exits = transitions.exits(state);
-                expanded += 1;
-                onward += exits.len() as u64;
+                let (exits, exit_count) = transitions.padded_exits(state);
                 let rises = u32::from(rises[index]);
-                for exit in exits {
-                    let successor = ranks.follow(exit, half_of(state));
+                let way = |exit: &Exit| {
                     let direction = exit.reached.direction() as u32;
                     let rise = rises >> (2 * direction) & 3;
-                    let word = &mut words[index_of(successor)];
-                    let way = level + rise * LEVEL;
-                    let is_better = u32::from(*word) > way | MOVES;
-                    *word = select_unpredictable(is_better, (way | direction) as u16, *word);
-                    this[this_end & (ROOM - 1)] = successor;
-                    this_end += usize::from(is_better & (rise == 0));
-                    if HAS_ODD {
-                        next[next_end & (ROOM - 1)] = successor;
-                        next_end += usize::from(is_better & (rise == 1));
+                    Way {
+                        successor: ranks.follow(exit, half_of(state)),
+                        word: (level + rise * LEVEL) | direction,
                     }
-                    last[last_end & (ROOM - 1)] = successor;
-                    last_end += usize::from(is_better & (rise == 2));
+                };
+                // All but the first state have three at most.
+                let [first, second, third, fourth] = exits;
+                for (place, exit) in [first, second, third].into_iter().enumerate() {
+                    ways[(ways_end + place) & (WAYS - 1)] = way(exit);
                 }
+                if exit_count > 3 {
+                    ways[(ways_end + 3) & (WAYS - 1)] = way(fourth);
+                }
+                let new = select_unpredictable(is_best, exit_count, 0);
+                ways_end += new;
+                expanded += usize::from(is_best);
+                onward += new as u64;
+            }
+            for &Way { successor, word } in &ways[..ways_end.min(WAYS)] {
+                let known = &mut words[index_of(successor)];
+                let is_better = u32::from(*known) > word | MOVES;
+                *known = select_unpredictable(is_better, word as u16, *known);
+                let rise = (word & !MOVES) - level;
+                this[this_end & (ROOM - 1)] = successor;
+                this_end += usize::from(is_better & (rise == 0));
+                if HAS_ODD {
+                    next[next_end & (ROOM - 1)] = successor;
+                    next_end += usize::from(is_better & (rise == LEVEL));
+                }
+                last[last_end & (ROOM - 1)] = successor;
+                last_end += usize::from(is_better & (rise == 2 * LEVEL));
             }
         }
         if next_end + last_end == 0 {

@@ -173,6 +173,14 @@ impl Transitions {
         &self.exits[code][..usize::from(self.counts[code] & 7).min(4)]
     }
 
+    /// The moves on from a state, without the way back, how many they are, and
+    /// something after them.
+    #[inline]
+    pub(super) fn padded_exits(&self, state: Packed) -> (&[Exit; 4], usize) {
+        let code = code_of(state);
+        (&self.exits[code], usize::from(self.counts[code] & 7))
+    }
+
     /// The tables of ranks, in an array in which any masked index is good.
     #[inline]
     pub(super) fn ranks(&self) -> Ranks<'_> {
