@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use super::index::{Labels, Place};
 use super::transitions::{Packed, Transitions, half_of, pack_root, unpack};
 use super::{Detail, Outcome, Solution};
-use crate::puzzle::{Direction, MAX_CELLS, Problem, Shape};
+use crate::puzzle::{Board, Direction, MAX_CELLS, Problem, Shape};
 
 /// Two bits a move, the first move in the lowest, and a 1 above the last. Zero
 /// is no word.
@@ -56,49 +56,116 @@ pub fn warm(shape: Shape, goal_blank: usize) {
     }
 }
 
+/// All solutions to one goal: what starts to the same goal share is found once.
+///
+/// ```
+/// use loyd::puzzle::{Board, Shape};
+/// use loyd::search::{Detail, goal_table::Solutions};
+///
+/// let solutions = Solutions::to(&Board::standard_goal(Shape::EIGHT));
+/// let start = Board::from_bytes(Shape::EIGHT, &[1, 2, 3, 0, 4, 6, 7, 5, 8])?;
+/// let mut moves = String::new();
+/// let place = solutions.find(&start);
+/// solutions.answer(place, Detail::Moves, &mut moves);
+/// assert_eq!(moves, "rdr");
+/// # Ok::<(), loyd::puzzle::BoardError>(())
+/// ```
+pub struct Solutions {
+    labels: Labels,
+    transitions: &'static Transitions,
+    table: &'static Table,
+}
+
+/// Where [`Solutions`] has the solution of a start, if there is one. To find
+/// the places of several starts before the first is looked up lets the memory
+/// accesses overlap.
+#[derive(Clone, Copy, Debug)]
+pub struct Found(Option<usize>);
+
+impl Found {
+    /// What a start has that no moves lead from to the goal.
+    pub const NONE: Found = Found(None);
+}
+
+impl Solutions {
+    /// The solutions to this goal; builds its table if there is none yet.
+    #[inline]
+    pub fn to(goal: &Board) -> Solutions {
+        Solutions {
+            labels: Labels::new(goal),
+            transitions: Transitions::of(goal.shape(), goal.blank()),
+            table: Table::of(goal.shape(), goal.blank()),
+        }
+    }
+
+    /// Where the solution of a start is. One of another shape has none.
+    #[inline]
+    pub fn find(&self, start: &Board) -> Found {
+        if start.shape() != self.transitions.shape() {
+            return Found(None);
+        }
+        let place = self.labels.place(start);
+        Found(place.map(|place| self.transitions.dense(place)))
+    }
+
+    /// The answer; its moves are appended to `moves`.
+    #[inline]
+    pub fn answer(&self, found: Found, detail: Detail, moves: &mut String) -> Solution {
+        let Some(index) = found.0 else {
+            return Solution::free(Outcome::Unsolvable);
+        };
+        let length = match self.table {
+            Table::Narrow(words) => {
+                let word = words.get(index).copied().unwrap_or(1);
+                let length = (u64::BITS - 1 - word.leading_zeros()) / 2;
+                if detail == Detail::Moves {
+                    write(word.to_le_bytes(), length, moves);
+                }
+                length
+            }
+            Table::Wide(words) => {
+                let word = words.get(index).copied().unwrap_or(1);
+                let length = (u128::BITS - 1 - word.leading_zeros()) / 2;
+                if detail == Detail::Moves {
+                    write(word.to_le_bytes(), length, moves);
+                }
+                length
+            }
+        };
+        Solution::free(Outcome::Solved {
+            length,
+            optimal: true,
+        })
+    }
+}
+
 /// Solves a problem.
 #[inline]
 pub(super) fn solve(problem: &Problem, detail: Detail, moves: &mut String) -> Solution {
-    let goal = problem.goal();
-    let Some(start) = Labels::new(goal).place(problem.start()) else {
-        return Solution::free(Outcome::Unsolvable);
-    };
-    let shape = problem.shape();
-    let transitions = Transitions::of(shape, goal.blank());
-    let index = transitions.dense(start);
-    let length = match Table::of(shape, goal.blank()) {
-        Table::Narrow(words) => write(u128::from(words[index]), detail, moves),
-        Table::Wide(words) => write(words[index], detail, moves),
-    };
-    Solution::free(Outcome::Solved {
-        length,
-        optimal: true,
-    })
+    let solutions = Solutions::to(problem.goal());
+    solutions.answer(solutions.find(problem.start()), detail, moves)
 }
 
-/// Writes a word's moves, and returns their number.
+/// Writes so many of a word's moves.
 #[inline]
-fn write(word: u128, detail: Detail, moves: &mut String) -> u32 {
-    let length = (u128::BITS - 1 - word.leading_zeros()) / 2;
-    if detail == Detail::Moves {
-        // Whole bytes of moves, the useless ones behind the last included.
-        let mut letters = [[0; MOVES_A_BYTE]; ROOM / MOVES_A_BYTE];
-        for (four, byte) in letters.iter_mut().zip(word.to_le_bytes()) {
-            *four = LETTERS[usize::from(byte)];
-        }
-        let letters = letters.as_flattened();
-        let letters = letters.get(..length as usize).unwrap_or_default();
-        // They are all ASCII, so this does not fail.
-        moves.push_str(std::str::from_utf8(letters).unwrap_or_default());
-    }
-    length
+fn write<const BYTES: usize>(word: [u8; BYTES], length: u32, moves: &mut String) {
+    // All of the word's bytes, and then what is no move taken away again: a
+    // number of bytes that is known needs no loop.
+    let letters = word.map(|byte| LETTERS[usize::from(byte)]);
+    #[expect(
+        unsafe_code,
+        reason = "to check the letters took a quarter of the time of an answer"
+    )]
+    // SAFETY: the letters are all ASCII, and what was there before ends where
+    // it did, so the bytes are UTF-8 at every step.
+    let moves = unsafe { moves.as_mut_vec() };
+    let before = moves.len();
+    moves.extend_from_slice(letters.as_flattened());
+    moves.truncate(before + length as usize);
 }
 
 /// Moves in a byte of a word.
 const MOVES_A_BYTE: usize = 4;
-
-/// The most moves of any board, 36, in whole bytes of a word.
-const ROOM: usize = 40;
 
 /// The letters of the moves in a byte, that in the lowest bits first.
 static LETTERS: [[u8; MOVES_A_BYTE]; 256] = {

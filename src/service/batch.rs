@@ -12,6 +12,7 @@
 //! slot is free. A client that does not read is not read from.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -30,7 +31,10 @@ use super::queue::Lane;
 use super::size_limit::too_large;
 use super::{Settings, Solver, convert};
 use crate::puzzle::{Board, Problem, Shape};
-use crate::search::{Budget, Interrupted, Outcome, SearchOptions, Workspace};
+use crate::search::goal_table::{Found, Solutions};
+use crate::search::{
+    Budget, Detail, Interrupted, Method, Outcome, SearchOptions, Solution, Workspace,
+};
 use crate::wire::v1::{
     self as wire, BoardResult, PackedError, PackedResults, ResultList, SolveBatchRequest,
     SolveBatchResponse, board_result, solve_batch_request, solve_batch_response,
@@ -408,7 +412,13 @@ fn solve_piece(
             let tiles = tiles
                 .get(piece.first * cells..piece.end * cells)
                 .unwrap_or_default();
-            solve_packed(workspace, tiles, *shape, goal, options, budget)
+            let looked_up = (options.method == Method::GoalTable)
+                .then(|| look_up_packed(tiles, *shape, goal, options.detail));
+            // After a panic all is done again, board by board: it is one
+            // board's answer that the panic costs.
+            looked_up
+                .flatten()
+                .unwrap_or_else(|| solve_packed(workspace, tiles, *shape, goal, options, budget))
         }
     }
 }
@@ -510,37 +520,48 @@ impl PackedPart {
     }
 }
 
-fn solve_packed(
-    workspace: &mut Workspace,
-    tiles: &[u8],
-    shape: Shape,
-    goal: &Board,
-    options: &SearchOptions,
-    budget: &Budget<'_>,
-) -> Result<Vec<Part>, Interrupted> {
-    let boards = tiles.len() / shape.cells();
-    let mut parts = Vec::new();
-    let mut part = PackedPart::with_capacity(boards);
-    let mut started = Instant::now();
-    for board in tiles.chunks_exact(shape.cells()) {
-        let moves_before = part.moves.len();
-        let solved = Board::from_bytes(shape, board)
-            .map_err(Fault::Board)
-            .and_then(|start| Ok(Problem::new(start, *goal)?))
-            .and_then(|problem| solve_board(workspace, &problem, options, budget, &mut part.moves));
+/// The parts that answer the boards of a packed piece.
+struct PackedParts {
+    full: Vec<Part>,
+    part: PackedPart,
+    started: Instant,
+    /// The boards of the piece.
+    boards: usize,
+}
+
+impl PackedParts {
+    fn new(boards: usize) -> PackedParts {
+        PackedParts {
+            full: Vec::new(),
+            part: PackedPart::with_capacity(boards),
+            started: Instant::now(),
+            boards,
+        }
+    }
+
+    /// Where the moves of the next board are to be appended.
+    #[inline]
+    fn moves(&mut self) -> &mut String {
+        &mut self.part.moves
+    }
+
+    /// Adds the answer to the next board, whose moves begin at `moves_before`.
+    #[inline]
+    fn add(
+        &mut self,
+        solved: Result<Solution, Fault>,
+        moves_before: usize,
+    ) -> Result<(), Interrupted> {
         // An outcome takes a byte, and no length is above 181,440: at most
         // three bytes.
         let bytes = 4 + match &solved {
-            Ok(_) => part.moves.len() - moves_before,
-            Err(_) => part.error_bytes(),
+            Ok(_) => self.part.moves.len() - moves_before,
+            Err(_) => self.part.error_bytes(),
         };
-        if part.bytes + bytes > PART_BYTES {
-            let mut next = PackedPart::with_capacity(boards - part.outcomes.len());
-            next.moves = part.moves.split_off(moves_before);
-            part.elapsed = started.elapsed();
-            started = Instant::now();
-            parts.push(Part::Packed(std::mem::replace(&mut part, next)));
+        if self.part.bytes + bytes > PART_BYTES {
+            self.begin_another(moves_before);
         }
+        let part = &mut self.part;
         part.bytes += bytes;
         match solved {
             Ok(found) => {
@@ -557,10 +578,83 @@ fn solve_packed(
                 part.lengths.push(0);
             }
         }
+        Ok(())
     }
-    part.elapsed = started.elapsed();
-    parts.push(Part::Packed(part));
-    Ok(parts)
+
+    #[cold]
+    fn begin_another(&mut self, moves_before: usize) {
+        self.boards -= self.part.outcomes.len();
+        let mut next = PackedPart::with_capacity(self.boards);
+        next.moves = self.part.moves.split_off(moves_before);
+        let mut full = std::mem::replace(&mut self.part, next);
+        full.elapsed = self.started.elapsed();
+        self.started = Instant::now();
+        self.full.push(Part::Packed(full));
+    }
+
+    fn finish(mut self) -> Vec<Part> {
+        self.part.elapsed = self.started.elapsed();
+        self.full.push(Part::Packed(self.part));
+        self.full
+    }
+}
+
+fn solve_packed(
+    workspace: &mut Workspace,
+    tiles: &[u8],
+    shape: Shape,
+    goal: &Board,
+    options: &SearchOptions,
+    budget: &Budget<'_>,
+) -> Result<Vec<Part>, Interrupted> {
+    let mut parts = PackedParts::new(tiles.len() / shape.cells());
+    for board in tiles.chunks_exact(shape.cells()) {
+        let moves_before = parts.moves().len();
+        let solved = Board::from_bytes(shape, board)
+            .map_err(Fault::Board)
+            .and_then(|start| Ok(Problem::new(start, *goal)?))
+            .and_then(|problem| solve_board(workspace, &problem, options, budget, parts.moves()));
+        parts.add(solved, moves_before)?;
+    }
+    Ok(parts.finish())
+}
+
+/// How many boards are found in the goal table before the first of them is
+/// answered: enough for their memory accesses to overlap.
+const FOUND_TOGETHER: usize = 16;
+
+/// [`solve_packed`] by the goal table: answers are so cheap that what is the
+/// same for all boards is done once. `None` where a board made it panic.
+fn look_up_packed(
+    tiles: &[u8],
+    shape: Shape,
+    goal: &Board,
+    detail: Detail,
+) -> Option<Result<Vec<Part>, Interrupted>> {
+    catch_unwind(AssertUnwindSafe(|| {
+        let solutions = Solutions::to(goal);
+        let mut parts = PackedParts::new(tiles.len() / shape.cells());
+        for together in tiles.chunks(FOUND_TOGETHER * shape.cells()) {
+            let mut found = [const { Ok(Found::NONE) }; FOUND_TOGETHER];
+            for (found, board) in found.iter_mut().zip(together.chunks_exact(shape.cells())) {
+                *found = Board::from_bytes(shape, board).map(|start| {
+                    #[cfg(feature = "panic-injection")]
+                    super::panic_injection::panic_at(&start);
+                    solutions.find(&start)
+                });
+            }
+            let boards = together.len() / shape.cells();
+            for found in found.into_iter().take(boards) {
+                let moves_before = parts.moves().len();
+                let solved = found
+                    .map(|found| solutions.answer(found, detail, parts.moves()))
+                    .map_err(Fault::Board);
+                parts.add(solved, moves_before)?;
+            }
+        }
+        Ok(parts.finish())
+    }))
+    .ok()
 }
 
 impl Part {

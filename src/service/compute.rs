@@ -215,7 +215,7 @@ pub(super) fn solve_board(
     let before = moves.len();
     let solved = catch_unwind(AssertUnwindSafe(|| {
         #[cfg(feature = "panic-injection")]
-        super::panic_injection::panic_at(problem);
+        super::panic_injection::panic_at(problem.start());
         search::solve(workspace, problem, options, budget, moves)
     }));
     match solved {
