@@ -9,8 +9,9 @@ use super::options::SearchArgs;
 use super::remote;
 use super::task::{Task, TaskArgs};
 use super::tls::ClientTlsArgs;
-use crate::puzzle::Problem;
-use crate::search::{self, Budget, Detail, Outcome, SearchOptions, Workspace};
+use crate::puzzle::{Board, Problem};
+use crate::search::goal_table::Solutions;
+use crate::search::{self, Budget, Detail, Method, Outcome, SearchOptions, Solution, Workspace};
 
 /// Arguments of `loyd solve`.
 #[derive(clap::Args, Clone, Debug)]
@@ -140,6 +141,7 @@ fn solve_here(
     let mut solver = Solver {
         workspace: Workspace::new(),
         options: search.search_options(Detail::Moves),
+        solutions: None,
         answer: Answer::Found(Found::default()),
     };
     for board in boards {
@@ -166,6 +168,9 @@ fn solve_here(
 struct Solver {
     workspace: Workspace,
     options: SearchOptions,
+    /// Of the goal table, to the goal of the last board: most often the next
+    /// one's too.
+    solutions: Option<(Board, Solutions)>,
     /// Kept from board to board for the memory of its moves.
     answer: Answer,
 }
@@ -184,14 +189,26 @@ impl Solver {
         &self.answer
     }
 
+    fn look_up(&mut self, problem: &Problem, moves: &mut String) -> Solution {
+        let goal = *problem.goal();
+        let kept = self.solutions.take().filter(|(of, _)| *of == goal);
+        let (_, solutions) = self
+            .solutions
+            .insert(kept.unwrap_or_else(|| (goal, Solutions::to(&goal))));
+        solutions.answer(solutions.find(problem.start()), self.options.detail, moves)
+    }
+
     fn solve(&mut self, problem: &Problem, mut moves: String) -> Answer {
-        let solved = search::solve(
-            &mut self.workspace,
-            problem,
-            &self.options,
-            &Budget::UNLIMITED,
-            &mut moves,
-        );
+        let solved = match self.options.method {
+            Method::GoalTable => Ok(self.look_up(problem, &mut moves)),
+            _ => search::solve(
+                &mut self.workspace,
+                problem,
+                &self.options,
+                &Budget::UNLIMITED,
+                &mut moves,
+            ),
+        };
         let found = match solved {
             Ok(found) => found,
             Err(interrupted) => return Answer::refused(&interrupted),

@@ -18,7 +18,7 @@ const ROOM: usize = 1 << 12;
 
 /// The number of states from which on [`Eight`] is quicker: it is dear to
 /// begin with a list, and each level has twelve.
-const LARGE: usize = 16;
+const LARGE: usize = 32;
 
 /// One level of one side.
 pub(super) struct Frontier {
