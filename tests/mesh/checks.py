@@ -1,0 +1,182 @@
+"""Three replicas of Loyd, reached through real proxies and by grpcio's own balancing.
+
+    python checks.py LOYD ENVOY WORK
+
+Each check prints `ok <way> <check>` or `FAILED ...` with the reason.
+"""
+
+import pathlib
+import signal
+import sys
+import threading
+import time
+import traceback
+
+import grpc
+
+import proxies
+from load import BOARDS, STREAMS, Load
+from loyd.v1 import solver_pb2 as pb
+from loyd.v1 import solver_pb2_grpc
+from process import soon
+from replica import DRAIN_DELAY, Replica
+
+BFS = pb.SolveOptions(algorithm=pb.ALGORITHM_BFS)  # the slowest: 0.2 ms a board
+EXTRA = 3  # seconds of load after the event that a check is about
+
+
+# What holds for every way
+
+
+def calls_and_streams_spread_over_the_replicas(way, replicas):
+    before = {method: counts(replicas, method) for method in ("Solve", "SolveBatch")}
+    load = Load(way, 2)
+    load.stop()
+    assert not load.failures, load.failures[:3]
+    assert load.codes_of_streams() == {"OK"}, load.stream_ends
+    for method, fair in (("Solve", load.answered / 3), ("SolveBatch", STREAMS / 3)):
+        after = counts(replicas, method)
+        shares = [now - then for now, then in zip(after, before[method], strict=True)]
+        print(f"   {method}: {shares}")
+        assert min(shares) >= fair / 2, f"{method}: {shares}"
+
+
+def drain_fails_no_call_and_ends_streams_for_a_retry(way, replicas):
+    replica = replicas[0]
+    load = Load(way, 1 + DRAIN_DELAY + EXTRA)
+    time.sleep(1)
+    replica.terminate()
+    code = replica.process.wait()
+    load.stop()
+    print(f"   {load.answered} calls, streams: {ends(load)}")
+    assert not load.failures, load.failures[:3]
+    assert load.codes_of_streams() == {"OK", "UNAVAILABLE"}, load.stream_ends
+    assert code == 0, f"exit code {code}"
+    assert "and cut what was left" not in replica.process.text(), "calls were cut"
+    bring_back(way, replicas, replica)
+
+
+def killed_replica_is_taken_out(way, replicas):
+    replica = replicas[1]
+    load = Load(way, 2 + EXTRA)
+    time.sleep(1)
+    replica.kill()
+    killed = time.monotonic()
+    soon(f"{way.name} has taken it out", lambda: way.has_taken_out(replica))
+    out = time.monotonic()
+    load.stop()
+    print(f"   out after {out - killed:.1f} s, {len(load.failures)} of {load.answered} calls failed,"
+          f" streams: {ends(load)}")
+    unavailable = grpc.StatusCode.UNAVAILABLE
+    assert all(code == unavailable for _, code, _ in load.failures), load.failures[:3]
+    # The calls that were running on it end when their connection does.
+    late = [failure for failure in load.failures if failure[0] > out + 0.5]
+    assert not late, late[:3]
+    bring_back(way, replicas, replica)
+
+
+def deadline_reaches_the_replica(way, replicas):
+    def ended():
+        return sum(counts(replicas, "SolveBatch", "DeadlineExceeded"))
+
+    before = ended()
+    with way.channel() as channel:
+        stub = solver_pb2_grpc.SolverServiceStub(channel)
+        boards = pb.BoardList(boards=[pb.Board(tiles=board) for board in BOARDS * 8])
+        request = pb.SolveBatchRequest(id=1, list=boards, options=BFS)
+        try:
+            list(stub.SolveBatch(iter([request]), timeout=0.5))
+            raise AssertionError("16,000 searches within half a second")
+        except grpc.RpcError as error:
+            assert error.code() == grpc.StatusCode.DEADLINE_EXCEEDED, error
+    soon("the replica has ended the call at its deadline", lambda: ended() > before, 5)
+
+
+# What Envoy and grpcio do besides
+
+
+def overloaded_replica_costs_no_call(way, replicas):
+    """One of three refuses calls; they are tried elsewhere."""
+    refused = sum(counts(replicas, "Solve", "Unavailable"))
+    with Busy(replicas[2]):
+        failures = unary_burst(way, 1500)
+    refused = sum(counts(replicas, "Solve", "Unavailable")) - refused
+    print(f"   refused by the replica: {refused}, seen by the client: {len(failures)}")
+    assert refused > 20, f"only {refused} were refused: the check is void"
+    assert not failures, failures[:3]
+
+
+def checks_of(way):
+    yield calls_and_streams_spread_over_the_replicas
+    yield deadline_reaches_the_replica
+    yield drain_fails_no_call_and_ends_streams_for_a_retry
+    yield killed_replica_is_taken_out
+
+
+# Helpers
+
+
+def counts(replicas, method, code=None):
+    return [replica.calls(method, code) for replica in replicas]
+
+
+def ends(load):
+    codes = [code.name for code, _ in load.stream_ends]
+    return {code: codes.count(code) for code in sorted(set(codes))}
+
+
+def bring_back(way, replicas, replica):
+    """Starts it again, and waits until the way sends calls there."""
+    replica.start()
+    soon(f"{way.name} knows all replicas", way.has_all)
+    with way.channel() as channel:
+        stub = solver_pb2_grpc.SolverServiceStub(channel)
+
+        def gets_calls():
+            for board in BOARDS[:10]:
+                stub.Solve(pb.SolveRequest(board=pb.Board(tiles=board)), timeout=10)
+            return replica.calls("Solve") > 0
+
+        soon(f"calls reach {replica.address} again", gets_calls)
+
+
+def main():
+    server, envoy, work = sys.argv[1:]
+    work = pathlib.Path(work).resolve()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
+    proxies.Envoy.binary = envoy
+    replicas = [Replica(server, work, number) for number in (1, 2, 3)]
+    passed = failed = 0
+    try:
+        for replica in replicas:
+            replica.start()
+        for kind in (proxies.Envoy, proxies.Nginx, proxies.Haproxy, proxies.Direct):
+            way = kind(work, replicas)
+            print(f"== {way.name}", flush=True)
+            try:
+                for check in checks_of(way):
+                    name = f"{way.name} {check.__name__}"
+                    started = time.monotonic()
+                    try:
+                        check(way, replicas)
+                    except Exception:  # noqa: BLE001: reported
+                        print(f"FAILED {name}\n{traceback.format_exc()}", flush=True)
+                        failed += 1
+                        break  # a replica may be missing
+                    print(f"ok {name} ({time.monotonic() - started:.1f} s)", flush=True)
+                    passed += 1
+            finally:
+                way.end()
+            for replica in replicas:
+                if not replica.process.is_running():
+                    replica.start()
+    finally:
+        for replica in replicas:
+            if replica.process:
+                replica.process.end()
+    print("== all ways")
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(failed > 0)
+
+
+main()
