@@ -1,6 +1,7 @@
 //! `loyd serve`: the gRPC server.
 
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use super::signals;
 use super::tls::ServerTlsArgs;
 use crate::server::{Address, Bound, Config, ConnectionSettings, Drained, Origin, Services, Tls};
 use crate::service::{self, Settings, Solver};
+use crate::telemetry::Metrics;
 
 /// Arguments of `loyd serve`.
 #[derive(clap::Args, Clone, Debug)]
@@ -38,6 +40,13 @@ pub(super) struct Args {
         value_delimiter = ','
     )]
     listen: Vec<Address>,
+
+    /// Address for the operator alone, IP:PORT: metrics (/metrics) and probes
+    /// (/livez, /readyz) over plain HTTP/1.1. Whoever reaches it may ask, so
+    /// keep it from your clients. It is printed on a line after the others:
+    /// `admin on http://127.0.0.1:9464` [default: none]
+    #[arg(long, value_name = "ADDRESS")]
+    admin_listen: Option<SocketAddr>,
 
     /// Permissions of Unix sockets, in octal: who may write may call
     #[arg(long, value_name = "MODE", default_value = "0660", value_parser = parse_mode)]
@@ -307,6 +316,7 @@ async fn serve(args: Args) -> Exit {
     if let Err(error) = signals::reload_on_hangup(tls.clone()) {
         return Exit::Lost.because(format!("cannot wait for signals: {error}"));
     }
+    let metrics = Metrics::new();
     let mut settings = Settings {
         default_method: args.default_algorithm.into(),
         max_expanded: args.max_expanded,
@@ -326,11 +336,16 @@ async fn serve(args: Args) -> Exit {
         Ok(solver) => solver,
         Err(error) => return Exit::Lost.because(format!("cannot start a thread: {error}")),
     };
-    let bound = match Bound::to(&args.listen, args.socket_mode).await {
+    let mut bound = match Bound::to(&args.listen, args.socket_mode).await {
         Ok(bound) => bound,
         Err(error) => return Exit::Unavailable.because(error),
     };
-    announce(bound.addresses(), tls.is_some());
+    if let Some(address) = args.admin_listen
+        && let Err(error) = bound.admin_on(address).await
+    {
+        return Exit::Unavailable.because(error);
+    }
+    announce(&bound, tls.is_some());
     let ready = warm((args.warm == Switch::On).then(|| solver.clone()));
     let config = Config {
         reflection: args.reflection == Switch::On,
@@ -340,6 +355,7 @@ async fn serve(args: Args) -> Exit {
         web_origins,
         tls,
         connection: args.connection.into(),
+        metrics,
     };
     let services = Services {
         routes: Routes::new(solver.into_server()),
@@ -358,13 +374,18 @@ async fn serve(args: Args) -> Exit {
 }
 
 /// The lines of standard output, for scripts that need the port.
-fn announce(addresses: &[Address], tls: bool) {
+fn announce(bound: &Bound, tls: bool) {
     let mut out = io::stdout().lock();
-    for address in addresses {
+    for address in bound.addresses() {
         let uri = address.uri(tls);
         tracing::info!(%uri, version = env!("CARGO_PKG_VERSION"), "serving");
         // A server is of use even where its standard output is closed.
         let _ = writeln!(out, "listening on {uri}").and_then(|()| out.flush());
+    }
+    if let Some(address) = bound.admin_address() {
+        let uri = format!("http://{address}");
+        tracing::info!(%uri, "metrics and probes");
+        let _ = writeln!(out, "admin on {uri}").and_then(|()| out.flush());
     }
 }
 

@@ -1,6 +1,7 @@
 //! Sockets and life: listening, connections, health, drain. It knows no
 //! puzzles: it serves whatever routes it is given.
 
+mod admin;
 mod call;
 mod client_identity;
 mod connection;
@@ -18,13 +19,16 @@ mod web;
 mod wire;
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic::service::Routes;
 
+use admin::Admin;
 use call::Handler;
 pub use client_identity::{ClientIdentity, ClientIdentityError};
 pub use connection::ConnectionSettings;
@@ -37,6 +41,9 @@ use listener::{Listener, Listeners};
 pub use tls::{Tls, TlsError, TlsSettings};
 use web::Web;
 pub use web::{Origin, OriginError};
+
+use crate::telemetry::Metrics;
+use crate::telemetry::metrics::{Life, Raised};
 
 /// How long to wait before accepting again after the system refused, for
 /// example because too many files are open: long enough not to spin, short
@@ -64,6 +71,8 @@ pub struct Config {
     pub tls: Option<Arc<Tls>>,
     /// What every connection is given.
     pub connection: ConnectionSettings,
+    /// What is counted.
+    pub metrics: Metrics,
 }
 
 impl Default for Config {
@@ -76,6 +85,7 @@ impl Default for Config {
             web_origins: None,
             tls: None,
             connection: ConnectionSettings::default(),
+            metrics: Metrics::new(),
         }
     }
 }
@@ -104,10 +114,20 @@ pub enum Drained {
     },
 }
 
+/// How far a server's life has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Starting,
+    Serving,
+    /// From the signal to stop on.
+    Stopping,
+}
+
 /// Sockets that are bound and not yet served.
 pub struct Bound {
     listeners: Vec<Listener>,
     addresses: Vec<Address>,
+    admin: Option<Admin>,
 }
 
 impl Bound {
@@ -123,6 +143,7 @@ impl Bound {
         let mut bound = Bound {
             listeners: Vec::with_capacity(addresses.len()),
             addresses: Vec::with_capacity(addresses.len()),
+            admin: None,
         };
         for address in addresses {
             let listener = Listener::bind(address, socket_mode).await?;
@@ -130,6 +151,21 @@ impl Bound {
             bound.listeners.push(listener);
         }
         Ok(bound)
+    }
+
+    /// Also binds an address for the operator alone: metrics and probes, over
+    /// HTTP/1.1.
+    ///
+    /// # Errors
+    /// Where the system refuses it.
+    pub async fn admin_on(&mut self, address: SocketAddr) -> Result<(), BindError> {
+        self.admin = Some(Admin::bind(address).await?);
+        Ok(())
+    }
+
+    /// The operator's address, with the port that was taken.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(Admin::address)
     }
 
     /// The addresses, in the order asked for, with the ports that were taken.
@@ -183,9 +219,15 @@ impl Bound {
                 settings: config.connection,
             },
             running: Arc::clone(&running),
+            life: config.metrics.life().clone(),
         };
+        let life = config.metrics.life();
+        let (phase, phases) = watch::channel(Phase::Starting);
         // Ends with this function.
         let mut helpers = JoinSet::new();
+        if let Some(admin) = self.admin {
+            helpers.spawn(admin.serve(config.metrics.clone(), phases));
+        }
         if let Some(tls) = &config.tls {
             helpers.spawn(Arc::clone(tls).keep_fresh());
         }
@@ -198,11 +240,16 @@ impl Bound {
                 () = &mut ready, if !is_ready => {
                     is_ready = true;
                     serving.send_replace(true);
+                    phase.send_replace(Phase::Serving);
+                    life.serving.set(1);
                 }
                 () = accepting.next() => {}
             }
         }
         serving.send_replace(false);
+        phase.send_replace(Phase::Stopping);
+        life.serving.set(0);
+        life.draining.set(1);
         tracing::info!(delay = ?config.drain_delay, "stopping; health says not serving");
         let delayed = async {
             loop {
@@ -254,6 +301,7 @@ struct Accepting {
     serving: Serving,
     /// The calls of all connections that are running.
     running: Arc<AtomicUsize>,
+    life: Life,
 }
 
 impl Accepting {
@@ -265,13 +313,19 @@ impl Accepting {
             Some(_) = self.connections.join_next() => {}
             accepted = self.listeners.accept() => match accepted {
                 Ok((_, peer)) if self.connections.len() >= self.max_connections => {
+                    self.life.refused.inc();
                     tracing::debug!(%peer, "too many connections; this one is closed");
                 }
                 Ok((stream, peer)) => {
                     stream.prepare();
                     let mut serving = self.serving.clone();
                     serving.handler.calls = Calls::new(Arc::clone(&self.running));
-                    self.connections.spawn(connection::serve(stream, peer, serving));
+                    self.life.accepted.inc();
+                    let open = Raised::new(&self.life.connections);
+                    self.connections.spawn(async move {
+                        connection::serve(stream, peer, serving).await;
+                        drop(open);
+                    });
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");

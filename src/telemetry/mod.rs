@@ -1,8 +1,16 @@
-//! Logs. They go to standard error; standard output belongs to answers.
+//! What a server tells of itself: logs and metrics. It is used by the other
+//! parts, and uses none of them.
+//!
+//! Logs go to standard error; standard output belongs to answers.
+
+pub mod metrics;
+mod process;
 
 use std::io::{self, IsTerminal};
 
 use tracing_subscriber::EnvFilter;
+
+pub use metrics::Metrics;
 
 /// Starts logging, filtered by `RUST_LOG` (default `info`).
 ///

@@ -11,6 +11,7 @@
     clippy::cast_possible_truncation
 )]
 
+mod admin;
 mod backpressure;
 mod batch_answers_in_order;
 mod certificates;
