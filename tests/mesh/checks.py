@@ -5,15 +5,19 @@
 Each check prints `ok <way> <check>` or `FAILED ...` with the reason.
 """
 
+import contextlib
+import itertools
 import pathlib
+import random
 import signal
 import sys
-import threading
 import time
 import traceback
+from concurrent import futures
 
 import grpc
 
+import batch
 import proxies
 from load import BOARDS, STREAMS, Load
 from loyd.v1 import solver_pb2 as pb
@@ -21,7 +25,8 @@ from loyd.v1 import solver_pb2_grpc
 from process import soon
 from replica import DRAIN_DELAY, Replica
 
-BFS = pb.SolveOptions(algorithm=pb.ALGORITHM_BFS)  # the slowest: 0.2 ms a board
+# The slowest: 0.2 ms a board.
+BFS = pb.SolveOptions(algorithm=pb.ALGORITHM_BFS, detail=pb.DETAIL_LENGTH_ONLY)
 EXTRA = 3  # seconds of load after the event that a check is about
 
 
@@ -92,18 +97,34 @@ def deadline_reaches_the_replica(way, replicas):
     soon("the replica has ended the call at its deadline", lambda: ended() > before, 5)
 
 
-# What Envoy and grpcio do besides
+# What Envoy and grpcio do besides: nginx and HAProxy see no grpc-status
 
 
 def overloaded_replica_costs_no_call(way, replicas):
-    """One of three refuses calls; they are tried elsewhere."""
-    refused = sum(counts(replicas, "Solve", "Unavailable"))
-    with Busy(replicas[2]):
-        failures = unary_burst(way, 1500)
-    refused = sum(counts(replicas, "Solve", "Unavailable")) - refused
-    print(f"   refused by the replica: {refused}, seen by the client: {len(failures)}")
+    """One of three refuses calls with UNAVAILABLE, and they are tried at another."""
+    with overloaded(way, replicas[2:]):
+        before = replicas[2].calls("Solve", "Unavailable")
+        # As many at a time as may be tried again at a time, whatever the budget.
+        answered, failures = burst(way, threads=3)
+        refused = replicas[2].calls("Solve", "Unavailable") - before
+    print(f"   {refused} refused, {len(failures)} of {answered} calls failed")
     assert refused > 20, f"only {refused} were refused: the check is void"
     assert not failures, failures[:3]
+
+
+def overloaded_service_is_not_asked_much_more(way, replicas):
+    """All refuse: what is tried again stays within Envoy's retry budget."""
+    with overloaded(way, replicas):
+        before = sum(counts(replicas, "Solve", "Unavailable"))
+        overflow = way.counter("upstream_rq_retry_overflow")
+        _, failures = burst(way, threads=24)
+        refused = sum(counts(replicas, "Solve", "Unavailable")) - before
+        overflow = way.counter("upstream_rq_retry_overflow") - overflow
+    print(f"   {len(failures)} calls failed after {refused} tries; {overflow} were over the budget")
+    assert {code for code, _ in failures} == {grpc.StatusCode.UNAVAILABLE}, failures[:3]
+    assert overflow > 0, "the budget was never used up: the check is void"
+    # Without a budget it is three.
+    assert refused < 2 * len(failures), "more than one retry a call"
 
 
 def checks_of(way):
@@ -111,6 +132,10 @@ def checks_of(way):
     yield deadline_reaches_the_replica
     yield drain_fails_no_call_and_ends_streams_for_a_retry
     yield killed_replica_is_taken_out
+    if way.name in ("envoy", "grpcio"):
+        yield overloaded_replica_costs_no_call
+    if way.name == "envoy":
+        yield overloaded_service_is_not_asked_much_more
 
 
 # Helpers
@@ -138,6 +163,63 @@ def bring_back(way, replicas, replica):
             return replica.calls("Solve") > 0
 
         soon(f"calls reach {replica.address} again", gets_calls)
+
+
+@contextlib.contextmanager
+def overloaded(way, replicas):
+    """Makes these refuse most calls meanwhile: little may wait there, and a stream does."""
+    for replica in replicas:
+        replica.kill()
+        replica.start("--compute-threads=1", "--queued-work=1ms")
+    with contextlib.ExitStack() as busy:
+        for replica in replicas:
+            busy.enter_context(kept_busy(replica))
+        soon(f"{way.name} knows all replicas", way.has_all)
+        yield
+    for replica in replicas:
+        replica.kill()
+        bring_back(way, replicas, replica)
+
+
+@contextlib.contextmanager
+def kept_busy(replica):
+    """Has a stream of slow searches there, past every proxy."""
+    request = batch.packed_request(1, BOARDS)
+    request.options.CopyFrom(BFS)
+    with grpc.insecure_channel(replica.address) as channel:
+        stub = solver_pb2_grpc.SolverServiceStub(channel)
+        stream = stub.SolveBatch(itertools.repeat(request))
+        # Its answers are short, and wait in the client.
+        soon(f"{replica.address} refuses calls", lambda: solve(stub, BOARDS[0]))
+        yield
+        stream.cancel()
+
+
+def burst(way, threads):
+    """Calls from so many threads for two seconds: the number answered, and the failures."""
+    ends = time.monotonic() + 2
+
+    def run():
+        results = []
+        while time.monotonic() < ends:
+            results.append(solve(stub, random.choice(BOARDS)))
+        return results
+
+    with way.channel() as channel, futures.ThreadPoolExecutor(threads) as pool:
+        stub = solver_pb2_grpc.SolverServiceStub(channel)
+        runs = [pool.submit(run) for _ in range(threads)]
+        results = [result for done in runs for result in done.result()]
+    failures = [result for result in results if result is not None]
+    return len(results) - len(failures), failures
+
+
+def solve(stub, board):
+    """None where it was answered, else the code and its text."""
+    try:
+        stub.Solve(pb.SolveRequest(board=pb.Board(tiles=board)), timeout=10)
+    except grpc.RpcError as error:
+        return error.code(), error.details()
+    return None
 
 
 def main():

@@ -132,7 +132,7 @@ class Haproxy(Proxy):
     def other_changes(self, work):
         # Relative: a socket's path has at most 107 bytes.
         self.socket = os.path.relpath(work / "haproxy.sock")
-        return {"/run/haproxy/admin.sock": self.socket}
+        return {"/run/haproxy/admin.sock": f"unix@{self.socket}"}
 
     def command(self):
         return ["haproxy", "-db", "-f", self.config]

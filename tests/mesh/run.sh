@@ -26,11 +26,12 @@ main() {
         die "the pinned Envoy package is for Linux on x86-64 here"
     mkdir -p "$work"
     install_proxies
+    check_deploy
     build_server
     install_python_client
     # The checks start and stop every process, and stop all at their end.
     PYTHONPATH=$stubs:$repository/tests/clients/python PYTHONDONTWRITEBYTECODE=1 \
-        timeout --kill-after=10 600 "$python" "$mesh/checks.py" "$server" "$work/envoy/bin/envoy" "$work"
+        timeout --kill-after=10 600 "$python" "$mesh/checks.py" "$server" "$work/venv/bin/envoy" "$work"
 }
 
 install_proxies() {
@@ -38,10 +39,18 @@ install_proxies() {
     command -v nginx >/dev/null || missing+=(nginx)
     command -v haproxy >/dev/null || missing+=(haproxy)
     ((${#missing[@]} == 0)) || install_debian_packages "${missing[@]}"
-    install_python_packages "$work/envoy" "$mesh/requirements.txt"
+    install_python_packages "$work/venv" "$mesh/requirements.txt"
     nginx -v
-    haproxy -v | head -n 1
-    "$work/envoy/bin/envoy" --version
+    # Read to its end: a closed pipe would fail it.
+    haproxy -v | sed -n 1p
+    "$work/venv/bin/envoy" --version
+}
+
+# What can't be run here is at least well formed.
+check_deploy() {
+    echo "== deploy/"
+    "$work/venv/bin/kubernetes-validate" --strict --quiet deploy/kubernetes.yaml
+    "$work/venv/bin/hadolint" deploy/Dockerfile
 }
 
 main "$@"
