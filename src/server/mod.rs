@@ -12,6 +12,8 @@ mod health;
 mod hello;
 mod lifetime;
 mod listener;
+mod messages;
+mod observe;
 mod stream;
 mod tls;
 mod trailers;
@@ -27,6 +29,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic::service::Routes;
+use tracing::Instrument;
 
 use admin::Admin;
 use call::Handler;
@@ -43,7 +46,10 @@ use web::Web;
 pub use web::{Origin, OriginError};
 
 use crate::telemetry::Metrics;
+use crate::telemetry::call::Observer;
 use crate::telemetry::metrics::{Life, Raised};
+#[cfg(feature = "otlp")]
+use crate::telemetry::otlp::Tracer;
 
 /// How long to wait before accepting again after the system refused, for
 /// example because too many files are open: long enough not to spin, short
@@ -73,6 +79,12 @@ pub struct Config {
     pub connection: ConnectionSettings,
     /// What is counted.
     pub metrics: Metrics,
+    /// The most lines of the log in a second that tell of calls which ended
+    /// well, and as many of the others.
+    pub call_log_rate: u32,
+    /// Where the spans of calls are sent, if they are.
+    #[cfg(feature = "otlp")]
+    pub tracer: Option<Tracer>,
 }
 
 impl Default for Config {
@@ -86,6 +98,10 @@ impl Default for Config {
             tls: None,
             connection: ConnectionSettings::default(),
             metrics: Metrics::new(),
+            // Some MB an hour at most.
+            call_log_rate: 100,
+            #[cfg(feature = "otlp")]
+            tracer: None,
         }
     }
 }
@@ -196,6 +212,7 @@ impl Bound {
         if config.reflection {
             routes = add_reflection(routes, services.descriptors)?;
         }
+        let observer = observer(&config, services.descriptors);
         let (draining, drain) = Drain::new();
         let running = Arc::new(AtomicUsize::new(0));
         let mut accepting = Accepting {
@@ -213,6 +230,8 @@ impl Bound {
                         .try_into()
                         .unwrap_or(usize::MAX),
                     calls: Calls::new(Arc::clone(&running)),
+                    observer,
+                    peer: Arc::default(),
                 },
                 web: config.web_origins.as_deref().map(Web::new),
                 tls: config.tls.clone(),
@@ -320,12 +339,15 @@ impl Accepting {
                     stream.prepare();
                     let mut serving = self.serving.clone();
                     serving.handler.calls = Calls::new(Arc::clone(&self.running));
+                    serving.handler.peer = peer.to_string().into();
                     self.life.accepted.inc();
                     let open = Raised::new(&self.life.connections);
-                    self.connections.spawn(async move {
+                    let span = tracing::debug_span!("connection", %peer);
+                    let served = async move {
                         connection::serve(stream, peer, serving).await;
                         drop(open);
-                    });
+                    };
+                    self.connections.spawn(served.instrument(span));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
@@ -339,6 +361,20 @@ impl Accepting {
     fn end(self) -> JoinSet<()> {
         self.connections
     }
+}
+
+/// What calls are told to, of all services that there are.
+fn observer(config: &Config, descriptors: &[&'static [u8]]) -> Arc<Observer> {
+    const OURS: [&[u8]; 3] = [
+        tonic_health::pb::FILE_DESCRIPTOR_SET,
+        tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
+        tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
+    ];
+    let methods = observe::methods(&[&OURS[..], descriptors].concat());
+    let observer = Observer::new(&config.metrics, &methods, config.call_log_rate);
+    #[cfg(feature = "otlp")]
+    let observer = observer.traced(config.tracer.clone());
+    Arc::new(observer)
 }
 
 fn add_reflection(

@@ -260,7 +260,7 @@ impl Metrics {
     /// The counters of these methods.
     #[must_use]
     pub fn calls(&self, methods: &[MethodName]) -> Calls {
-        let of = |labels: [&str; 3]| {
+        let of = |path: &str, labels: [&str; 3]| {
             let all = &self.0;
             let [kind, service, method] = labels;
             let handled = CODES.map(|code| {
@@ -268,6 +268,7 @@ impl Metrics {
                     .with_label_values(&[kind, service, method, code])
             });
             Arc::new(CallMetrics {
+                path: path.to_owned(),
                 started: all.started.with_label_values(&labels),
                 handled,
                 received: all.received.with_label_values(&labels),
@@ -281,10 +282,11 @@ impl Metrics {
                 .map(|name| {
                     let labels = [name.kind, name.service.as_str(), name.method.as_str()];
                     let path = format!("/{}/{}", name.service, name.method);
-                    (path, of(labels))
+                    let metrics = of(&path, labels);
+                    (path, metrics)
                 })
                 .collect(),
-            unknown: of([UNKNOWN; 3]),
+            unknown: of(UNKNOWN, [UNKNOWN; 3]),
         }
     }
 
@@ -332,19 +334,17 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// The counters of the method at this path, and whether it is known.
+    /// The counters of the method at this path.
     #[must_use]
-    pub fn of(&self, path: &str) -> (&Arc<CallMetrics>, bool) {
-        match self.known.get(path) {
-            Some(metrics) => (metrics, true),
-            None => (&self.unknown, false),
-        }
+    pub fn of(&self, path: &str) -> &Arc<CallMetrics> {
+        self.known.get(path).unwrap_or(&self.unknown)
     }
 }
 
 /// The counters of a method.
 #[derive(Debug)]
 pub struct CallMetrics {
+    path: String,
     started: IntCounter,
     handled: [IntCounter; CODES.len()],
     received: IntCounter,
@@ -353,6 +353,12 @@ pub struct CallMetrics {
 }
 
 impl CallMetrics {
+    /// The method's path, or [`UNKNOWN`]: a client's own words go no further.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
     /// Counts a call that begins.
     pub fn begun(&self) {
         self.started.inc();
