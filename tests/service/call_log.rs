@@ -87,7 +87,8 @@ async fn a_streams_line_comes_at_its_end() {
     assert_eq!(line["boards"], 100);
 }
 
-#[tokio::test]
+// Waiting for a line blocks a thread: the client, to go, needs another.
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_whose_client_is_gone_is_canceled() {
     let process = Process::logged(&JSON);
     let mut client = client(&process).await;
