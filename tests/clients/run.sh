@@ -111,6 +111,8 @@ install_browser_client() {
 # Start it with these options; its first address is then $address.
 start_server() {
     echo "== starting $server $*"
+    # Here, and not only by the shell that starts it: an earlier server's address is read else.
+    : >"$work/server.out"
     "$server" serve "$@" >"$work/server.out" 2>"$work/server.err" &
     server_pid=$!
     for _ in {1..100}; do
