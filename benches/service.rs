@@ -157,7 +157,14 @@ fn main() {
 
     let real = Server::start(
         env!("CARGO_BIN_EXE_loyd"),
-        &["serve", "--listen", "127.0.0.1:0"],
+        // With all that a server in use has on.
+        &[
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--admin-listen",
+            "127.0.0.1:0",
+        ],
     );
     let echo = Server::start(env::current_exe().unwrap().to_str().unwrap(), &[ECHO]);
     println!(

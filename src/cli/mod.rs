@@ -23,6 +23,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::telemetry::LogFormat;
+
 const LONG_ABOUT: &str = "\
 Solves sliding-tile puzzles: the 8-puzzle and its smaller kin.
 
@@ -76,7 +78,10 @@ pub fn run() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => return error.exit().into(),
     };
-    crate::telemetry::init();
+    crate::telemetry::init(match &cli.command {
+        Command::Serve(args) => args.log_format(),
+        _ => LogFormat::Text,
+    });
     let exit = match cli.command {
         Command::Serve(args) if args.print_config => {
             serve::print_config(*args, arguments::effective::<Cli>(&matches))

@@ -1,6 +1,7 @@
 //! `loyd serve`: the gRPC server.
 
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +16,9 @@ use super::signals;
 use super::tls::ServerTlsArgs;
 use crate::server::{Address, Bound, Config, ConnectionSettings, Drained, Origin, Services, Tls};
 use crate::service::{self, Settings, Solver};
+#[cfg(feature = "otlp")]
+use crate::telemetry::otlp::Tracer;
+use crate::telemetry::{LogFormat, Metrics};
 
 /// Arguments of `loyd serve`.
 #[derive(clap::Args, Clone, Debug)]
@@ -38,6 +42,30 @@ pub(super) struct Args {
         value_delimiter = ','
     )]
     listen: Vec<Address>,
+
+    /// Address for the operator alone, IP:PORT: metrics (/metrics) and probes
+    /// (/livez, /readyz) over plain HTTP/1.1. Whoever reaches it may ask, so
+    /// keep it from your clients. It is printed on a line after the others:
+    /// `admin on http://127.0.0.1:9464` [default: none]
+    #[arg(long, value_name = "ADDRESS")]
+    admin_listen: Option<SocketAddr>,
+
+    /// The log on standard error as text for people, or as JSON, an object a
+    /// line, for machines. RUST_LOG says how much (`warn`, `loyd::call=off`)
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    log_format: LogLines,
+
+    /// The most log lines a second that tell of calls which ended well, and as
+    /// many of the others; what is left out is counted in the log
+    #[arg(long, value_name = "N", default_value_t = Config::default().call_log_rate)]
+    call_log_rate: u32,
+
+    /// Send a span of each call to this OpenTelemetry collector, by OTLP over
+    /// gRPC: http://127.0.0.1:4317. Spans it is too slow for are dropped
+    /// [default: none]
+    #[cfg(feature = "otlp")]
+    #[arg(long, value_name = "URL", value_parser = parse_collector)]
+    otlp_endpoint: Option<String>,
 
     /// Permissions of Unix sockets, in octal: who may write may call
     #[arg(long, value_name = "MODE", default_value = "0660", value_parser = parse_mode)]
@@ -241,6 +269,23 @@ enum Switch {
     Off,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LogLines {
+    Text,
+    Json,
+}
+
+/// A collector beside the server, or in its network: without TLS.
+#[cfg(feature = "otlp")]
+fn parse_collector(value: &str) -> Result<String, String> {
+    value
+        .parse::<hyper::Uri>()
+        .ok()
+        .filter(|uri| uri.scheme_str() == Some("http") && uri.authority().is_some())
+        .map(|_| value.to_owned())
+        .ok_or_else(|| format!("`{value}` is not a URL such as http://127.0.0.1:4317"))
+}
+
 fn parse_mode(value: &str) -> Result<u32, String> {
     u32::from_str_radix(value, 8)
         .ok()
@@ -249,6 +294,14 @@ fn parse_mode(value: &str) -> Result<u32, String> {
 }
 
 impl Args {
+    /// How the log is written.
+    pub(super) fn log_format(&self) -> LogFormat {
+        match self.log_format {
+            LogLines::Text => LogFormat::Text,
+            LogLines::Json => LogFormat::Json,
+        }
+    }
+
     /// Where pages come from that may call, if any may.
     fn web_origins(&self) -> Result<Option<Vec<Origin>>, String> {
         match self.grpc_web {
@@ -307,6 +360,13 @@ async fn serve(args: Args) -> Exit {
     if let Err(error) = signals::reload_on_hangup(tls.clone()) {
         return Exit::Lost.because(format!("cannot wait for signals: {error}"));
     }
+    #[cfg(feature = "otlp")]
+    let tracer = match args.otlp_endpoint.as_deref().map(Tracer::start) {
+        Some(Err(error)) => return Exit::Usage.because(error),
+        Some(Ok(tracer)) => Some(tracer),
+        None => None,
+    };
+    let metrics = Metrics::new();
     let mut settings = Settings {
         default_method: args.default_algorithm.into(),
         max_expanded: args.max_expanded,
@@ -317,6 +377,7 @@ async fn serve(args: Args) -> Exit {
         max_packed_boards: args.max_packed_boards.get(),
         max_list_boards: args.max_list_boards.get(),
         compress_responses: args.compress_responses == Switch::On,
+        metrics: metrics.clone(),
         ..Settings::default()
     };
     if let Some(threads) = args.compute_threads {
@@ -326,11 +387,16 @@ async fn serve(args: Args) -> Exit {
         Ok(solver) => solver,
         Err(error) => return Exit::Lost.because(format!("cannot start a thread: {error}")),
     };
-    let bound = match Bound::to(&args.listen, args.socket_mode).await {
+    let mut bound = match Bound::to(&args.listen, args.socket_mode).await {
         Ok(bound) => bound,
         Err(error) => return Exit::Unavailable.because(error),
     };
-    announce(bound.addresses(), tls.is_some());
+    if let Some(address) = args.admin_listen
+        && let Err(error) = bound.admin_on(address).await
+    {
+        return Exit::Unavailable.because(error);
+    }
+    announce(&bound, tls.is_some());
     let ready = warm((args.warm == Switch::On).then(|| solver.clone()));
     let config = Config {
         reflection: args.reflection == Switch::On,
@@ -340,13 +406,23 @@ async fn serve(args: Args) -> Exit {
         web_origins,
         tls,
         connection: args.connection.into(),
+        metrics,
+        call_log_rate: args.call_log_rate,
+        #[cfg(feature = "otlp")]
+        tracer: tracer.clone(),
     };
     let services = Services {
         routes: Routes::new(solver.into_server()),
         names: &[service::NAME],
         descriptors: service::DESCRIPTOR_SETS,
     };
-    match bound.serve(config, services, ready, stop, cut).await {
+    let drained = bound.serve(config, services, ready, stop, cut).await;
+    #[cfg(feature = "otlp")]
+    if let Some(tracer) = tracer {
+        // It blocks, and a panic there is no reason to fail at the end.
+        let _ = tokio::task::spawn_blocking(move || tracer.finish()).await;
+    }
+    match drained {
         Ok(Drained::Cleanly) => tracing::info!("stopped"),
         // The operator's own limit: no failure.
         Ok(Drained::Cut { connections, calls }) => {
@@ -358,13 +434,18 @@ async fn serve(args: Args) -> Exit {
 }
 
 /// The lines of standard output, for scripts that need the port.
-fn announce(addresses: &[Address], tls: bool) {
+fn announce(bound: &Bound, tls: bool) {
     let mut out = io::stdout().lock();
-    for address in addresses {
+    for address in bound.addresses() {
         let uri = address.uri(tls);
         tracing::info!(%uri, version = env!("CARGO_PKG_VERSION"), "serving");
         // A server is of use even where its standard output is closed.
         let _ = writeln!(out, "listening on {uri}").and_then(|()| out.flush());
+    }
+    if let Some(address) = bound.admin_address() {
+        let uri = format!("http://{address}");
+        tracing::info!(%uri, "metrics and probes");
+        let _ = writeln!(out, "admin on {uri}").and_then(|()| out.flush());
     }
 }
 

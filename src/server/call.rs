@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,13 +13,16 @@ use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::service::Routes;
+use tracing::Instrument;
 
 use super::drain::{Drain, RequestBody};
 use super::lifetime::{Call, Calls};
+use super::observe::{CountedRequest, SentMessages};
 use super::{deadline, trailers};
+use crate::telemetry::call::{Observed, Observer};
 
-/// Answers the calls of a connection: by their deadlines, counted, to a drain's
-/// end, and with trailers that every client takes.
+/// Answers the calls of a connection: by their deadlines, counted and told of,
+/// to a drain's end, and with trailers that every client takes.
 #[derive(Clone)]
 pub(super) struct Handler {
     pub(super) routes: Routes,
@@ -27,16 +31,41 @@ pub(super) struct Handler {
     /// The most bytes of a call that were received and are not read.
     pub(super) most_unread: usize,
     pub(super) calls: Calls,
+    pub(super) observer: Arc<Observer>,
+    /// The connection's peer, as the log has it.
+    pub(super) peer: Arc<str>,
 }
 
 impl Handler {
     pub(super) async fn answer(self, request: Request<Body>) -> Result<Response<Body>, Infallible> {
         let call = self.calls.begin();
-        let request =
-            request.map(|body| Body::new(RequestBody::new(body, self.drain, self.most_unread)));
-        let mut response = deadline::call(self.routes, request, self.max_deadline).await?;
+        let (mut head, body) = request.into_parts();
+        let deadline = deadline::of(&head.headers, self.max_deadline);
+        let mut observed = self.observer.begin(
+            head.uri.path(),
+            &head.headers,
+            &self.peer,
+            deadline.map(|deadline| deadline.0),
+        );
+        head.extensions.insert(observed.boards().clone());
+        let body = RequestBody::new(body, self.drain, self.most_unread);
+        let body = CountedRequest::new(body, Arc::clone(observed.metrics()));
+        let request = Request::from_parts(head, Body::new(body));
+        let answered = deadline::call(self.routes, request, deadline);
+        let mut response = answered.instrument(observed.span().clone()).await?;
         trailers::shorten(response.headers_mut());
-        Ok(response.map(|inner| Body::new(ResponseBody { inner, _call: call })))
+        observed.read_status(response.headers());
+        if response.body().is_end_stream() {
+            observed.complete();
+        }
+        Ok(response.map(|inner| {
+            Body::new(ResponseBody {
+                inner,
+                sent: SentMessages::default(),
+                observed,
+                _call: call,
+            })
+        }))
     }
 }
 
@@ -57,6 +86,8 @@ impl Service<Request<Body>> for Handler {
 /// A response's body: its call is open until this is dropped.
 struct ResponseBody {
     inner: Body,
+    sent: SentMessages,
+    observed: Observed,
     _call: Call,
 }
 
@@ -68,11 +99,21 @@ impl HttpBody for ResponseBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let mut polled = Pin::new(&mut self.inner).poll_frame(context);
-        if let Poll::Ready(Some(Ok(frame))) = &mut polled
-            && let Some(trailers) = frame.trailers_mut()
-        {
-            trailers::shorten(trailers);
+        let this = &mut *self;
+        let mut polled = {
+            let _entered = this.observed.span().enter();
+            Pin::new(&mut this.inner).poll_frame(context)
+        };
+        match &mut polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Some(trailers) = frame.trailers_mut() {
+                    trailers::shorten(trailers);
+                    this.observed.read_status(trailers);
+                }
+                this.sent.count(frame, this.observed.metrics());
+            }
+            Poll::Ready(None) => this.observed.complete(),
+            Poll::Ready(Some(Err(_))) | Poll::Pending => {}
         }
         polled
     }

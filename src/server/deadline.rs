@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use hyper::{Request, Response};
+use hyper::{HeaderMap, Request, Response};
 use tokio::time::{Sleep, sleep_until};
 use tonic::Status;
 use tonic::body::Body;
@@ -24,18 +24,22 @@ fn exceeded() -> Status {
     Status::deadline_exceeded("the deadline passed before the call was answered")
 }
 
-/// Answers a request by its deadline, or by the server's own where that is
-/// sooner.
-pub(super) async fn call(
-    mut routes: Routes,
-    mut request: Request<Body>,
-    ceiling: Option<Duration>,
-) -> Result<Response<Body>, Infallible> {
-    let asked = Deadline::of(request.headers());
+/// The deadline of a call that begins now: its own, or the server's where that
+/// is sooner.
+pub(super) fn of(headers: &HeaderMap, ceiling: Option<Duration>) -> Option<Deadline> {
     let own = ceiling
         .and_then(|ceiling| Instant::now().checked_add(ceiling))
         .map(Deadline);
-    let Some(deadline) = asked.into_iter().chain(own).min() else {
+    Deadline::of(headers).into_iter().chain(own).min()
+}
+
+/// Answers a request by its deadline.
+pub(super) async fn call(
+    mut routes: Routes,
+    mut request: Request<Body>,
+    deadline: Option<Deadline>,
+) -> Result<Response<Body>, Infallible> {
+    let Some(deadline) = deadline else {
         return routes.call(request).await;
     };
     request.extensions_mut().insert(deadline);
@@ -74,7 +78,7 @@ impl HttpBody for DeadlineBody {
         }
         // Dropping the body cancels what still runs for it.
         self.inner = None;
-        let mut trailers = hyper::HeaderMap::new();
+        let mut trailers = HeaderMap::new();
         let added = exceeded().add_header(&mut trailers);
         Poll::Ready(Some(added.map(|()| Frame::trailers(trailers))))
     }

@@ -5,12 +5,14 @@
 //! gets the answers to all that was received and then a status that says to go
 //! on elsewhere, and a call whose request is not all here ends as well.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tonic::Status;
 use tonic::body::Body;
@@ -18,6 +20,12 @@ use tonic::body::Body;
 /// How long requests are read on as if nothing had happened: calls that were
 /// begun before the client heard of the drain arrive meanwhile.
 const GRACE: Duration = Duration::from_millis(250);
+
+/// How long a request that a drain ended is read on, and thrown away. Dropped
+/// at once it would end by a reset right behind the answer, and HAProxy (2.6)
+/// passes on the reset alone: its client would not be told `UNAVAILABLE`.
+/// Clients end their half as soon as they are.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// Whether the server drains.
 #[derive(Clone)]
@@ -83,6 +91,23 @@ impl RequestBody {
             self.left = Some(self.most_unread);
         }
         over
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        if self.left.is_none() || self.inner.is_end_stream() {
+            return;
+        }
+        let mut inner = std::mem::take(&mut self.inner);
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(tokio::time::timeout(LINGER, async move {
+                while let Some(Ok(_)) =
+                    poll_fn(|context| Pin::new(&mut inner).poll_frame(context)).await
+                {
+                }
+            }));
+        }
     }
 }
 

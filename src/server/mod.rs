@@ -1,6 +1,7 @@
 //! Sockets and life: listening, connections, health, drain. It knows no
 //! puzzles: it serves whatever routes it is given.
 
+mod admin;
 mod call;
 mod client_identity;
 mod connection;
@@ -11,6 +12,8 @@ mod health;
 mod hello;
 mod lifetime;
 mod listener;
+mod messages;
+mod observe;
 mod stream;
 mod tls;
 mod trailers;
@@ -18,13 +21,17 @@ mod web;
 mod wire;
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic::service::Routes;
+use tracing::Instrument;
 
+use admin::Admin;
 use call::Handler;
 pub use client_identity::{ClientIdentity, ClientIdentityError};
 pub use connection::ConnectionSettings;
@@ -37,6 +44,12 @@ use listener::{Listener, Listeners};
 pub use tls::{Tls, TlsError, TlsSettings};
 use web::Web;
 pub use web::{Origin, OriginError};
+
+use crate::telemetry::Metrics;
+use crate::telemetry::call::Observer;
+use crate::telemetry::metrics::{Life, Raised};
+#[cfg(feature = "otlp")]
+use crate::telemetry::otlp::Tracer;
 
 /// How long to wait before accepting again after the system refused, for
 /// example because too many files are open: long enough not to spin, short
@@ -64,6 +77,14 @@ pub struct Config {
     pub tls: Option<Arc<Tls>>,
     /// What every connection is given.
     pub connection: ConnectionSettings,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// The most lines of the log in a second that tell of calls which ended
+    /// well, and as many of the others.
+    pub call_log_rate: u32,
+    /// Where the spans of calls are sent, if they are.
+    #[cfg(feature = "otlp")]
+    pub tracer: Option<Tracer>,
 }
 
 impl Default for Config {
@@ -76,6 +97,11 @@ impl Default for Config {
             web_origins: None,
             tls: None,
             connection: ConnectionSettings::default(),
+            metrics: Metrics::new(),
+            // Some MB an hour at most.
+            call_log_rate: 100,
+            #[cfg(feature = "otlp")]
+            tracer: None,
         }
     }
 }
@@ -104,10 +130,20 @@ pub enum Drained {
     },
 }
 
+/// How far a server's life has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Starting,
+    Serving,
+    /// From the signal to stop on.
+    Stopping,
+}
+
 /// Sockets that are bound and not yet served.
 pub struct Bound {
     listeners: Vec<Listener>,
     addresses: Vec<Address>,
+    admin: Option<Admin>,
 }
 
 impl Bound {
@@ -123,6 +159,7 @@ impl Bound {
         let mut bound = Bound {
             listeners: Vec::with_capacity(addresses.len()),
             addresses: Vec::with_capacity(addresses.len()),
+            admin: None,
         };
         for address in addresses {
             let listener = Listener::bind(address, socket_mode).await?;
@@ -130,6 +167,21 @@ impl Bound {
             bound.listeners.push(listener);
         }
         Ok(bound)
+    }
+
+    /// Also binds an address for the operator alone: metrics and probes, over
+    /// HTTP/1.1.
+    ///
+    /// # Errors
+    /// Where the system refuses it.
+    pub async fn admin_on(&mut self, address: SocketAddr) -> Result<(), BindError> {
+        self.admin = Some(Admin::bind(address).await?);
+        Ok(())
+    }
+
+    /// The operator's address, with the port that was taken.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(Admin::address)
     }
 
     /// The addresses, in the order asked for, with the ports that were taken.
@@ -160,6 +212,7 @@ impl Bound {
         if config.reflection {
             routes = add_reflection(routes, services.descriptors)?;
         }
+        let observer = observer(&config, services.descriptors);
         let (draining, drain) = Drain::new();
         let running = Arc::new(AtomicUsize::new(0));
         let mut accepting = Accepting {
@@ -177,15 +230,23 @@ impl Bound {
                         .try_into()
                         .unwrap_or(usize::MAX),
                     calls: Calls::new(Arc::clone(&running)),
+                    observer,
+                    peer: Arc::default(),
                 },
                 web: config.web_origins.as_deref().map(Web::new),
                 tls: config.tls.clone(),
                 settings: config.connection,
             },
             running: Arc::clone(&running),
+            life: config.metrics.life().clone(),
         };
+        let life = config.metrics.life();
+        let (phase, phases) = watch::channel(Phase::Starting);
         // Ends with this function.
         let mut helpers = JoinSet::new();
+        if let Some(admin) = self.admin {
+            helpers.spawn(admin.serve(config.metrics.clone(), phases));
+        }
         if let Some(tls) = &config.tls {
             helpers.spawn(Arc::clone(tls).keep_fresh());
         }
@@ -198,11 +259,16 @@ impl Bound {
                 () = &mut ready, if !is_ready => {
                     is_ready = true;
                     serving.send_replace(true);
+                    phase.send_replace(Phase::Serving);
+                    life.serving.set(1);
                 }
                 () = accepting.next() => {}
             }
         }
         serving.send_replace(false);
+        phase.send_replace(Phase::Stopping);
+        life.serving.set(0);
+        life.draining.set(1);
         tracing::info!(delay = ?config.drain_delay, "stopping; health says not serving");
         let delayed = async {
             loop {
@@ -254,6 +320,7 @@ struct Accepting {
     serving: Serving,
     /// The calls of all connections that are running.
     running: Arc<AtomicUsize>,
+    life: Life,
 }
 
 impl Accepting {
@@ -265,13 +332,22 @@ impl Accepting {
             Some(_) = self.connections.join_next() => {}
             accepted = self.listeners.accept() => match accepted {
                 Ok((_, peer)) if self.connections.len() >= self.max_connections => {
+                    self.life.refused.inc();
                     tracing::debug!(%peer, "too many connections; this one is closed");
                 }
                 Ok((stream, peer)) => {
                     stream.prepare();
                     let mut serving = self.serving.clone();
                     serving.handler.calls = Calls::new(Arc::clone(&self.running));
-                    self.connections.spawn(connection::serve(stream, peer, serving));
+                    serving.handler.peer = peer.to_string().into();
+                    self.life.accepted.inc();
+                    let open = Raised::new(&self.life.connections);
+                    let span = tracing::debug_span!("connection", %peer);
+                    let served = async move {
+                        connection::serve(stream, peer, serving).await;
+                        drop(open);
+                    };
+                    self.connections.spawn(served.instrument(span));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
@@ -285,6 +361,20 @@ impl Accepting {
     fn end(self) -> JoinSet<()> {
         self.connections
     }
+}
+
+/// What calls are told to, of all services that there are.
+fn observer(config: &Config, descriptors: &[&'static [u8]]) -> Arc<Observer> {
+    const OURS: [&[u8]; 3] = [
+        tonic_health::pb::FILE_DESCRIPTOR_SET,
+        tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
+        tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
+    ];
+    let methods = observe::methods(&[&OURS[..], descriptors].concat());
+    let observer = Observer::new(&config.metrics, &methods, config.call_log_rate);
+    #[cfg(feature = "otlp")]
+    let observer = observer.traced(config.tracer.clone());
+    Arc::new(observer)
 }
 
 fn add_reflection(

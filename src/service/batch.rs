@@ -29,12 +29,13 @@ use super::compute::{Compute, expected_cost, is_inline, piece_boards, solve_boar
 use super::error::Fault;
 use super::queue::Lane;
 use super::size_limit::too_large;
-use super::{Settings, Solver, convert};
+use super::{Settings, Solver, convert, tally};
 use crate::puzzle::{Board, Problem, Shape};
 use crate::search::goal_table::{Found, Solutions};
 use crate::search::{
     Budget, Detail, Interrupted, Method, Outcome, SearchOptions, Solution, Workspace,
 };
+use crate::telemetry::metrics::Run;
 use crate::wire::v1::{
     self as wire, BoardResult, PackedError, PackedResults, ResultList, SolveBatchRequest,
     SolveBatchResponse, board_result, solve_batch_request, solve_batch_response,
@@ -376,6 +377,7 @@ enum Part {
 #[derive(Default)]
 struct ListPart {
     results: Vec<BoardResult>,
+    elapsed: Duration,
     bytes: usize,
 }
 
@@ -441,8 +443,10 @@ fn solve_list(
     let mut parts = Vec::new();
     let mut part = ListPart {
         results: Vec::with_capacity(boards.len()),
+        elapsed: Duration::ZERO,
         bytes: 0,
     };
+    let started = Instant::now();
     for board in boards {
         let mut moves = String::new();
         let solved = convert::board(Some(board))
@@ -469,6 +473,8 @@ fn solve_list(
         part.bytes += bytes;
         part.results.push(result);
     }
+    // Of the whole piece: where it makes several parts, the others have none.
+    part.elapsed = started.elapsed();
     parts.push(Part::List(part));
     Ok(parts)
 }
@@ -671,6 +677,35 @@ impl Part {
             Part::Packed(part) => part.outcomes.len(),
         }
     }
+}
+
+/// What came of a piece, for the metrics.
+fn run(parts: &[Part]) -> Run {
+    let mut run = Run::default();
+    let mut add = |outcomes: [u64; 4], expanded, elapsed| {
+        for (sum, more) in run.outcomes.iter_mut().zip(outcomes) {
+            *sum += more;
+        }
+        run.expanded += expanded;
+        run.elapsed += elapsed;
+    };
+    for part in parts {
+        match part {
+            Part::Packed(part) => add(tally::count(&part.outcomes), part.expanded, part.elapsed),
+            Part::List(part) => {
+                for result in &part.results {
+                    let (outcome, stats) = match &result.result {
+                        Some(board_result::Result::Solution(found)) => (found.outcome, found.stats),
+                        _ => (wire::Outcome::Error.into(), None),
+                    };
+                    let expanded = stats.map_or(0, |stats| stats.expanded);
+                    add(tally::count(&[outcome]), expanded, Duration::ZERO);
+                }
+                add([0; 4], 0, part.elapsed);
+            }
+        }
+    }
+    run
 }
 
 /// Joins the parts of a message to its responses.
@@ -902,6 +937,9 @@ impl Answers {
                     if piece.end == piece.batch.len() {
                         self.bytes_in_flight -= piece.batch.bytes;
                     }
+                    let method = piece.batch.options.method;
+                    self.solver.tallies.ran(method, &run(&parts));
+                    self.call.answered(piece.end - piece.first);
                     self.assembler.add(&piece, parts);
                 }
                 Some(Done::Respond(response)) => return Poll::Ready(Some(Ok(response))),

@@ -8,12 +8,15 @@ use hyper::HeaderMap;
 use tonic::Extensions;
 
 use crate::search::Budget;
+use crate::telemetry::call::Boards;
 
 /// The deadline of a call and the flag that tells its searches to stop.
 #[derive(Clone)]
 pub(super) struct Call {
     deadline: Option<Instant>,
     cancelled: Arc<AtomicBool>,
+    /// Where the server counts the boards of a call, if it does.
+    boards: Option<Boards>,
 }
 
 /// Sets the call's flag when dropped: whoever owned it has stopped waiting.
@@ -46,9 +49,17 @@ impl Call {
             Call {
                 deadline,
                 cancelled: Arc::clone(&cancelled),
+                boards: extensions.get::<Boards>().cloned(),
             },
             CancelOnDrop(cancelled),
         )
+    }
+
+    /// So many more boards have their answers.
+    pub(super) fn answered(&self, boards: usize) {
+        if let Some(counted) = &self.boards {
+            counted.add(boards as u64);
+        }
     }
 
     pub(super) fn budget(&self) -> Budget<'_> {

@@ -20,6 +20,7 @@ use crate::puzzle::Problem;
 use crate::search::{
     self, Budget, Heuristic, Method, SearchOptions, Solution, Workspace, WorkspacePool,
 };
+use crate::telemetry::metrics::{Raised, Work};
 
 /// What a piece of a batch should cost: long against the 75 us that it takes
 /// to wake a sleeping thread and be woken again, short against what a call in
@@ -82,26 +83,36 @@ pub(super) struct Compute {
     /// All that the admission holds: a piece that costs more takes it all.
     most_units: u32,
     workspaces: Arc<WorkspacePool>,
+    /// What is counted of all this.
+    work: Work,
 }
 
 impl Compute {
     /// Starts the threads; they end when the `Compute` is dropped. Work that
     /// is expected to take a thread `queued_work` may wait for all of them.
-    pub(super) fn start(threads: NonZeroUsize, queued_work: Duration) -> io::Result<Compute> {
+    pub(super) fn start(
+        threads: NonZeroUsize,
+        queued_work: Duration,
+        work: Work,
+    ) -> io::Result<Compute> {
         let most_units = units(queued_work);
         let compute = Compute {
             queue: Arc::new(FairQueue::new()),
             admission: Arc::new(Semaphore::new(most_units.try_into().unwrap_or(1))),
             most_units,
             workspaces: Arc::new(WorkspacePool::new()),
+            work,
         };
         for number in 0..threads.get() {
             let queue = Arc::clone(&compute.queue);
             let workspaces = Arc::clone(&compute.workspaces);
+            let work = compute.work.clone();
+            work.threads.inc();
             thread::Builder::new()
                 .name(format!("loyd-compute-{number}"))
                 .spawn(move || {
                     while let Some(job) = queue.pop() {
+                        let _busy = Raised::new(&work.busy);
                         // A panic ends the piece, whose caller sees its answer
                         // dropped, and not the thread.
                         let _ = guarded(&workspaces, job);
@@ -144,7 +155,10 @@ impl Compute {
         let units = units(cost).min(self.most_units);
         let admitted = Arc::clone(&self.admission)
             .try_acquire_many_owned(units)
-            .map_err(|_| Fault::Overloaded)?;
+            .map_err(|_| {
+                self.work.shed.inc();
+                Fault::Overloaded
+            })?;
         if is_inline(cost) {
             return self.run_here(work);
         }
@@ -170,7 +184,9 @@ impl Compute {
         W: FnOnce(&mut Workspace) -> T + Send + 'static,
     {
         let (answer, answered) = oneshot::channel();
+        let queued = Raised::new(&self.work.queued);
         let job = move |workspace: &mut Workspace| {
+            drop(queued);
             let done = work(workspace);
             drop(admitted);
             // Nobody may be left to hear it, which is theirs to decide.
@@ -221,7 +237,9 @@ pub(super) fn solve_board(
     match solved {
         Ok(found) => Ok(found?),
         Err(_) => {
-            tracing::error!(?problem, ?options, "a search panicked");
+            tracing::error!(?options, "a search panicked");
+            // A client's board is none of the log's business, unless asked for.
+            tracing::debug!(?problem, "it was this one");
             *workspace = Workspace::new();
             moves.truncate(before);
             Err(Fault::Internal)
@@ -237,11 +255,17 @@ mod tests {
     use futures_util::future::join_all;
 
     use super::*;
+    use crate::telemetry::Metrics;
 
     /// Counted, and not timed: one thread, and all that waits for it.
     #[tokio::test]
     async fn a_short_batch_waits_for_at_most_one_more_piece_of_a_long_one() {
-        let compute = Compute::start(NonZeroUsize::MIN, Duration::from_secs(10)).unwrap();
+        let compute = Compute::start(
+            NonZeroUsize::MIN,
+            Duration::from_secs(10),
+            Metrics::new().work().clone(),
+        )
+        .unwrap();
         let order = Arc::new(Mutex::new(Vec::new()));
         let (open, gate) = mpsc::channel::<()>();
         let gate = Mutex::new(Some(gate));

@@ -21,6 +21,7 @@ mod queue;
 mod size_limit;
 mod solve;
 mod stall;
+mod tally;
 
 use std::io;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -32,9 +33,11 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::puzzle::Shape;
 use crate::search::{Method, goal_table};
+use crate::telemetry::Metrics;
 use crate::wire::v1::solver_service_server::{SolverService, SolverServiceServer};
 use crate::wire::v1::{SolveBatchRequest, SolveBatchResponse, SolveRequest, SolveResponse};
 use compute::Compute;
+use tally::Tallies;
 
 pub use call::Deadline;
 pub use compression::{Compression, ENCODINGS};
@@ -83,6 +86,8 @@ pub struct Settings {
     /// Whether every answer is compressed that its client can read compressed,
     /// and not only those to compressed requests.
     pub compress_responses: bool,
+    /// What is counted.
+    pub metrics: Metrics,
 }
 
 impl Default for Settings {
@@ -104,6 +109,7 @@ impl Default for Settings {
             // Longer than a consumer's hiccup, short enough to free what it holds.
             stall_timeout: Duration::from_secs(60),
             compress_responses: false,
+            metrics: Metrics::new(),
         }
     }
 }
@@ -113,6 +119,7 @@ impl Default for Settings {
 pub struct Solver {
     settings: Arc<Settings>,
     compute: Arc<Compute>,
+    tallies: Arc<Tallies>,
 }
 
 impl Solver {
@@ -121,8 +128,10 @@ impl Solver {
     /// # Errors
     /// Where the system refuses a thread.
     pub fn start(settings: Settings) -> io::Result<Solver> {
-        let compute = Compute::start(settings.compute_threads, settings.queued_work)?;
+        let work = settings.metrics.work().clone();
+        let compute = Compute::start(settings.compute_threads, settings.queued_work, work)?;
         Ok(Solver {
+            tallies: Arc::new(Tallies::new(&settings.metrics)),
             settings: Arc::new(settings),
             compute: Arc::new(compute),
         })

@@ -7,7 +7,8 @@ use tonic::Request;
 use super::call::Call;
 use super::compute::{expected_cost, solve_board};
 use super::error::Fault;
-use super::{Solver, convert};
+use super::{Solver, convert, tally};
+use crate::telemetry::metrics::Run;
 use crate::wire::v1::{SolveRequest, SolveResponse};
 
 /// Answers one request. Dropping the future cancels the search.
@@ -18,13 +19,26 @@ pub(super) async fn solve(
     let (call, _cancel_on_drop) = Call::begin(request.extensions());
     let (problem, options) = convert::request(request.get_ref(), &solver.settings)?;
     let cost = expected_cost(&options, 1);
+    let searching = call.clone();
     let searched = solver.compute.run_now(cost, move |workspace| {
         let started = Instant::now();
         let mut moves = String::new();
-        solve_board(workspace, &problem, &options, &call.budget(), &mut moves)
-            .map(|found| convert::solution(options.method, &found, moves, Some(started.elapsed())))
+        let budget = searching.budget();
+        let solved = solve_board(workspace, &problem, &options, &budget, &mut moves);
+        let elapsed = started.elapsed();
+        solved.map(|found| {
+            let solution = convert::solution(options.method, &found, moves, Some(elapsed));
+            let run = Run {
+                outcomes: tally::count(&[solution.outcome]),
+                expanded: found.expanded,
+                elapsed,
+            };
+            (solution, run)
+        })
     });
-    let solution = searched.await??;
+    let (solution, run) = searched.await??;
+    solver.tallies.ran(options.method, &run);
+    call.answered(1);
     Ok(SolveResponse {
         solution: Some(solution),
     })

@@ -14,8 +14,7 @@ set -euo pipefail
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 clients=$repository/tests/clients
 work=$clients/.work
-python=$work/venv/bin/python
-server=${CARGO_TARGET_DIR:-target}/release/loyd
+source "$repository/tests/common.sh"
 # Relative: a socket's path has at most 107 bytes.
 socket=tests/clients/.work/loyd.sock
 server_pid=
@@ -63,48 +62,14 @@ main() {
 check_tools() {
     need cargo "a current stable Rust, with rustup"
     need cc "a C compiler: apt-get install gcc"
-    need python3 "Python 3.10 or newer: apt-get install python3 python3-venv"
+    need_python
     need node "Node.js 20 or newer, with npm"
     need openssl "openssl: apt-get install openssl"
     need npm "npm, which comes with Node.js 20 or newer"
-    python3 -c 'import ensurepip, venv' 2>/dev/null ||
-        die "Python has no venv module; install it: apt-get install python3-venv"
-    python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
-        die "Python 3.10 or newer is needed, this is $(python3 --version)"
     node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20 ? 1 : 0)' ||
         die "Node.js 20 or newer is needed, this is $(node --version)"
     [[ $(uname -sm) == "Linux x86_64" ]] ||
         die "the pinned grpcurl package holds a binary for Linux on x86-64 only"
-}
-
-need() {
-    command -v "$1" >/dev/null || die "$1 is missing; install $2"
-}
-
-# Whether $1, the record of what was last installed, differs from the file $2.
-is_stale() {
-    ! cmp --silent "$1" "$2"
-}
-
-build_server() {
-    echo "== building the server"
-    cargo build --release --locked
-}
-
-install_python_client() {
-    local requirements=$clients/python/requirements.txt
-    if is_stale "$work/venv/installed" "$requirements"; then
-        echo "== installing the Python packages"
-        rm -rf "$work/venv"
-        python3 -m venv "$work/venv"
-        "$python" -m pip install --quiet --requirement "$requirements"
-        cp "$requirements" "$work/venv/installed"
-    fi
-    # Generated at every run: the stubs always are those of today's contract.
-    mkdir -p "$work/stubs"
-    "$python" -m grpc_tools.protoc --proto_path=proto \
-        --python_out="$work/stubs" --grpc_python_out="$work/stubs" \
-        loyd/v1/solver.proto
 }
 
 install_node_client() {
@@ -119,12 +84,7 @@ install_node_client() {
 }
 
 install_chromium() {
-    command -v chromium >/dev/null && return
-    [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null ||
-        die "chromium is missing; install it: apt-get install chromium"
-    echo "== installing Chromium"
-    apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium >/dev/null
+    command -v chromium >/dev/null || install_debian_packages chromium
 }
 
 # Generates the client and bundles the page with it, at every run.
@@ -151,6 +111,8 @@ install_browser_client() {
 # Start it with these options; its first address is then $address.
 start_server() {
     echo "== starting $server $*"
+    # Here, and not only by the shell that starts it: an earlier server's address is read else.
+    : >"$work/server.out"
     "$server" serve "$@" >"$work/server.out" 2>"$work/server.err" &
     server_pid=$!
     for _ in {1..100}; do
@@ -203,7 +165,7 @@ run_program() {
     local name=$1 output=$work/$1.out code=0 oks faults
     shift
     echo "== $name"
-    PYTHONPATH=$work/stubs PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONPATH=$stubs PYTHONDONTWRITEBYTECODE=1 \
         timeout 900 "$@" 2>&1 | tee "$output" || code=$?
     oks=$(grep -c '^ok ' "$output" || true)
     faults=$(grep -c '^FAILED ' "$output" || true)
@@ -263,11 +225,6 @@ check() {
         echo "FAILED $name: $(cat "$work/check.out")"
         failed=$((failed + 1))
     fi
-}
-
-die() {
-    echo "run.sh: $*" >&2
-    exit 1
 }
 
 main "$@"

@@ -1,7 +1,7 @@
 //! How a server stops: nobody loses an answer that is owed, and nobody holds it
 //! up.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -121,6 +121,45 @@ async fn a_half_open_stream_ends_as_unavailable() {
     let (answers, end) = rest(&mut responses).await;
     assert!(answers.is_empty());
     assert_eq!(end.unwrap_err().code(), Code::Unavailable);
+    assert_eq!(server.stopped().await, Drained::Cleanly);
+}
+
+/// The kinds of the frames of stream 1. Ends its half when the other ends, and
+/// reads until the connection is closed.
+fn heard_on_the_stream(mut peer: TcpStream) -> Vec<u8> {
+    const END_STREAM: u8 = 1;
+    peer.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut kinds = Vec::new();
+    let mut header = [0; 9];
+    while peer.read_exact(&mut header).is_ok() {
+        let [a, b, c, kind, flags, .., stream] = header;
+        let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+        peer.read_exact(&mut payload).unwrap();
+        if stream != 1 {
+            continue;
+        }
+        kinds.push(kind);
+        if kind == frames::HEADERS && flags & END_STREAM != 0 {
+            let end = frames::frame(frames::DATA, END_STREAM, 1, &[]);
+            peer.write_all(&end).unwrap();
+        }
+    }
+    kinds
+}
+
+/// Some proxies pass on a reset that comes right behind an answer, and not the
+/// answer.
+#[tokio::test]
+async fn a_stream_that_is_ended_is_not_reset() {
+    let mut server = patient().await;
+    let authority = server.address.to_string();
+    let call = frames::call(1, &authority, "/loyd.v1.SolverService/SolveBatch");
+    let peer = connect_by_hand(&server, &[frames::hello(), call].concat()).await;
+    server.stop();
+    let heard = tokio::task::spawn_blocking(|| heard_on_the_stream(peer));
+    let kinds = soon(heard).await.unwrap();
+    assert!(kinds.contains(&frames::HEADERS), "{kinds:?}");
+    assert!(!kinds.contains(&frames::RST_STREAM), "{kinds:?}");
     assert_eq!(server.stopped().await, Drained::Cleanly);
 }
 

@@ -11,8 +11,10 @@
     clippy::cast_possible_truncation
 )]
 
+mod admin;
 mod backpressure;
 mod batch_answers_in_order;
+mod call_log;
 mod certificates;
 mod command_line;
 mod configuration;
@@ -29,6 +31,7 @@ mod interleavings;
 mod listeners;
 mod malformed_requests;
 mod memory_is_bounded;
+mod metrics;
 mod nobody_waits_any_more;
 #[cfg(feature = "panic-injection")]
 mod panics_are_contained;

@@ -19,7 +19,7 @@ pub struct Process {
     /// The first of its addresses.
     pub uri: String,
     pub uris: Vec<String>,
-    _stdout: BufReader<ChildStdout>,
+    stdout: BufReader<ChildStdout>,
     log: Option<mpsc_std::Receiver<String>>,
 }
 
@@ -97,7 +97,7 @@ impl Process {
             child,
             uri: uris[0].clone(),
             uris,
-            _stdout: stdout,
+            stdout,
             log: None,
         }
     }
@@ -105,6 +105,14 @@ impl Process {
     /// Where it listens.
     pub fn address(&self) -> &str {
         self.uri.strip_prefix("http://").unwrap()
+    }
+
+    /// Where its operator asks, by the line after its addresses.
+    pub fn admin_address(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        let address = line.strip_prefix("admin on http://");
+        address.expect("the line after").trim_end().to_owned()
     }
 
     pub fn signal(&self, name: &str) {

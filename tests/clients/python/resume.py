@@ -18,6 +18,14 @@ def solve_all(stub, requests):
                     done += 1
                     responses = []
         except grpc.RpcError as error:
-            if error.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED):
+            if not is_lost(error):
                 raise
             time.sleep(0.1)  # what was answered in part is asked again
+
+
+def is_lost(error):
+    """Whether the stream ended by the way to the server, and not by what was sent."""
+    if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED):
+        return True
+    # A proxy whose replica died in the middle of an answer has no status to pass on.
+    return "RST_STREAM" in (error.details() or "")

@@ -1,0 +1,70 @@
+//! What searches are counted by.
+
+use crate::search::Method;
+use crate::telemetry::Metrics;
+use crate::telemetry::metrics::{OUTCOMES, Run, Searches};
+use crate::wire::v1 as wire;
+
+/// The counters of each method, looked up once.
+pub(super) struct Tallies {
+    bidirectional_bfs: Searches,
+    goal_table: Searches,
+    a_star: Searches,
+    greedy_best_first: Searches,
+    bfs: Searches,
+}
+
+impl Tallies {
+    pub(super) fn new(metrics: &Metrics) -> Tallies {
+        let of = |method| metrics.searches(name(method));
+        Tallies {
+            bidirectional_bfs: of(Method::BidirectionalBfs),
+            goal_table: of(Method::GoalTable),
+            a_star: of(Method::AStar),
+            greedy_best_first: of(Method::GreedyBestFirst),
+            bfs: of(Method::Bfs),
+        }
+    }
+
+    /// Counts a run.
+    pub(super) fn ran(&self, method: Method, run: &Run) {
+        let searches = match method {
+            Method::BidirectionalBfs => &self.bidirectional_bfs,
+            Method::GoalTable => &self.goal_table,
+            Method::AStar => &self.a_star,
+            Method::GreedyBestFirst => &self.greedy_best_first,
+            Method::Bfs => &self.bfs,
+        };
+        searches.ran(run);
+    }
+}
+
+/// A method as metrics call it: the contract's name without its prefix, in
+/// small letters.
+fn name(method: Method) -> &'static str {
+    match method {
+        Method::BidirectionalBfs => "bidirectional_bfs",
+        Method::GoalTable => "goal_table",
+        Method::AStar => "a_star",
+        Method::GreedyBestFirst => "greedy_best_first",
+        Method::Bfs => "bfs",
+    }
+}
+
+/// How many of these outcomes there are of each kind, for [`Run::outcomes`].
+/// A pass for each: a compiler makes it one over many at once.
+pub(super) fn count(outcomes: &[i32]) -> [u64; OUTCOMES.len()] {
+    [
+        wire::Outcome::Solved,
+        wire::Outcome::Unsolvable,
+        wire::Outcome::LimitReached,
+        wire::Outcome::Error,
+    ]
+    .map(|wanted| {
+        let wanted = i32::from(wanted);
+        outcomes
+            .iter()
+            .filter(|outcome| **outcome == wanted)
+            .count() as u64
+    })
+}
