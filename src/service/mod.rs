@@ -17,6 +17,7 @@ mod error;
 pub mod fuzzing;
 #[cfg(feature = "panic-injection")]
 mod panic_injection;
+mod parts;
 mod queue;
 mod size_limit;
 mod solve;
