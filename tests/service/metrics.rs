@@ -18,7 +18,7 @@ use tonic::transport::Channel;
 use crate::admin::{ADMIN, get};
 use crate::server_life::Process;
 use crate::support::{
-    PATIENCE, PlainChannel, algorithm, batch, list, packed, soon, spread, square,
+    PATIENCE, PlainChannel, algorithm, batch, list, long, packed, soon, spread, square,
 };
 
 const SOLVE: &str =
@@ -214,15 +214,15 @@ async fn boards_are_counted_by_method_and_outcome() {
 async fn a_stream_counts_when_it_ends_and_as_canceled_when_its_client_goes() {
     let server = Counted::start(&[]);
     let mut client = server.client().await;
-    let (sender, requests) = mpsc::channel(1);
-    let response = soon(client.solve_batch(ReceiverStream::new(requests))).await;
-    let mut responses = response.unwrap().into_inner();
-    sender.send(packed(1, &spread(1))).await.unwrap();
+    let mut responses = soon(client.solve_batch(tokio_stream::once(long())))
+        .await
+        .unwrap()
+        .into_inner();
     soon(responses.message()).await.unwrap().unwrap();
-    server.await_value("loyd_calls_in_flight", 1.0);
+    assert_eq!(server.scrape()["loyd_calls_in_flight"], 1.0);
     let canceled = format!("grpc_server_handled_total{}", with_code(BATCH, "Canceled"));
     assert_eq!(server.scrape()[&canceled], 0.0);
-    drop((sender, responses));
+    drop(responses);
     server.await_value(&canceled, 1.0);
     server.await_value("loyd_calls_in_flight", 0.0);
 }

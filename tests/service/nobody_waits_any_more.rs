@@ -10,8 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use loyd::service::NAME;
+use loyd::wire::v1::Algorithm;
 use loyd::wire::v1::solver_service_client::SolverServiceClient;
-use loyd::wire::v1::{Algorithm, SolveBatchRequest};
 use prost::Message;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -19,7 +19,7 @@ use tonic::Status;
 use tonic::codegen::Service;
 
 use crate::server_life::Process;
-use crate::support::{PlainChannel, algorithm, packed, soon, spread};
+use crate::support::{PlainChannel, algorithm, long, packed, soon, spread};
 
 /// What a server may do in the second after nobody waits any more: the pieces
 /// that were being solved, and what it does when it is idle.
@@ -42,13 +42,6 @@ async fn assert_idle(process: &Process) {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let spent = cpu(process) - before;
     assert!(spent < LEFT_OVER, "{spent:?}");
-}
-
-/// Work for ten seconds or more.
-fn long() -> SolveBatchRequest {
-    let mut request = packed(1, &spread(65_536));
-    request.options = algorithm(Algorithm::Bfs);
-    request
 }
 
 /// A request's body: what is sent, until an error resets the stream.

@@ -234,3 +234,10 @@ pub fn replay(start: &Board, moves: &str) -> Board {
             .expect("a legal move")
     })
 }
+
+/// Work for ten seconds or more.
+pub fn long() -> SolveBatchRequest {
+    let mut request = packed(1, &spread(65_536));
+    request.options = algorithm(wire::Algorithm::Bfs);
+    request
+}
