@@ -7,7 +7,8 @@ use tonic::transport::{Channel, Endpoint};
 use super::remote::{RemoteError, root};
 use super::tls::ClientTlsArgs;
 
-/// How long a server may take to accept a connection.
+/// How long a server may take to accept a connection, and to say that it
+/// speaks TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a connection may be silent before the server is pinged, and how
@@ -16,17 +17,19 @@ const KEEPALIVE: Duration = Duration::from_secs(20);
 
 /// Connects to a server.
 pub(super) async fn connect(uri: &str, tls: &ClientTlsArgs) -> Result<Channel, RemoteError> {
-    endpoint(uri, tls)?
-        .connect_timeout(CONNECT_TIMEOUT)
+    let failed = |reason| RemoteError::Connect {
+        uri: uri.to_owned(),
+        reason,
+    };
+    let endpoint = endpoint(uri, tls)?
         .http2_keep_alive_interval(KEEPALIVE)
         .keep_alive_timeout(KEEPALIVE)
-        .tcp_nodelay(true)
-        .connect()
-        .await
-        .map_err(|error| RemoteError::Connect {
-            uri: uri.to_owned(),
-            reason: root(&error),
-        })
+        .tcp_nodelay(true);
+    // The endpoint's own timeout is over before the handshake of TLS begins.
+    match tokio::time::timeout(CONNECT_TIMEOUT, endpoint.connect()).await {
+        Ok(connected) => connected.map_err(|error| failed(root(&error))),
+        Err(_) => Err(failed(format!("no answer within {CONNECT_TIMEOUT:?}"))),
+    }
 }
 
 fn endpoint(uri: &str, tls: &ClientTlsArgs) -> Result<Endpoint, RemoteError> {

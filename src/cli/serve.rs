@@ -67,7 +67,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "URL", value_parser = parse_collector)]
     otlp_endpoint: Option<String>,
 
-    /// Permissions of Unix sockets, in octal: who may write may call
+    /// Permissions of Unix sockets, in octal with a leading 0: who may write
+    /// may call
     #[arg(long, value_name = "MODE", default_value = "0660", value_parser = parse_mode)]
     socket_mode: u32,
 
@@ -286,11 +287,18 @@ fn parse_collector(value: &str) -> Result<String, String> {
         .ok_or_else(|| format!("`{value}` is not a URL such as http://127.0.0.1:4317"))
 }
 
+/// The leading 0 is asked for, since a number of a TOML file comes here in
+/// decimal form: `0o660` as 432, which would be taken for other permissions.
 fn parse_mode(value: &str) -> Result<u32, String> {
     u32::from_str_radix(value, 8)
         .ok()
-        .filter(|mode| *mode <= 0o777 && !value.starts_with('+'))
-        .ok_or_else(|| format!("`{value}` is not an octal number from 0 to 0777, such as 0660"))
+        .filter(|mode| *mode <= 0o777 && value.starts_with('0'))
+        .ok_or_else(|| {
+            format!(
+                "`{value}` is not an octal number from 0 to 0777 with a leading 0, such as 0660 \
+                 (a string in a file: \"0660\")"
+            )
+        })
 }
 
 impl Args {

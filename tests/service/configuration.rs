@@ -161,6 +161,8 @@ fn bad_values_are_told_with_their_option_and_range() {
         ("keepalive-interval", "2y", "longer than a year"),
         ("drain-timeout", "soon", "not a time such as"),
         ("socket-mode", "0888", "0 to 0777"),
+        // What `0o660` in a file comes to.
+        ("socket-mode", "432", "with a leading 0"),
         ("listen", "localhost:1", "not an IP address and a port"),
         ("warm", "maybe", "on, off"),
         ("default-algorithm", "magic", "goal-table"),

@@ -365,3 +365,18 @@ fn unusable_files_end_it_with_exit_code_2() {
     assert!(run(&cert, &other, &cert).contains("with the key"));
     assert!(run(&cert, &key, &empty).contains("holds no certificate"));
 }
+
+#[test]
+fn the_command_line_gives_up_a_server_that_says_nothing() {
+    let authority = Authority::new();
+    let files = Files::new(&authority.server());
+    files.write("ca.pem", &authority.pem);
+    // The system accepts for it.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("https://{}", silent.local_addr().unwrap());
+    let ca = files.text("ca.pem");
+    let output = loyd(&["solve", "--connect", &uri, "--tls-ca", &ca, "123x"], b"");
+    assert_eq!(output.status.code(), Some(69));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("no answer within 10s"), "{said}");
+}
