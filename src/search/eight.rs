@@ -147,7 +147,6 @@ impl Eight {
         if found.is_some() {
             return Ok(found);
         }
-        work.level.lengths = [0; LISTS];
         self.colour ^= 1;
         Ok(None)
     }

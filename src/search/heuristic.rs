@@ -161,11 +161,15 @@ fn build(heuristic: Heuristic, transitions: &Transitions, goal_blank: usize) -> 
     let target = |item: u8| usize::from(item) + usize::from(usize::from(item) >= goal_blank);
     let mut values: Box<OfStates> = filled_box(0);
     for half in halves(shape) {
+        // By parity: all cells of the blank share these two.
+        let arrangements = [0, 1].map(|parity| {
+            let mut arrangement = [0; MAX_CELLS];
+            arrange(half, parity, &mut arrangement[..items]);
+            arrangement
+        });
         for cell in 0..shape.cells() {
             let parity = phase(shape, cell) ^ phase(shape, goal_blank);
-            let mut arrangement = [0; MAX_CELLS];
-            let arrangement = &mut arrangement[..items];
-            arrange(half, parity, arrangement);
+            let arrangement = &arrangements[parity as usize & 1][..items];
             let (before, after) = arrangement.split_at(cell);
             let mut targets = [None; MAX_CELLS];
             for (place, &item) in targets.iter_mut().zip(before) {

@@ -64,7 +64,8 @@ pub(super) struct Transitions {
     /// first one changes nothing: moves along a row share it. For 3x3 there
     /// are thirteen, and [`INDICES`] leave room for sixteen.
     ranks: Box<[u16; INDICES]>,
-    /// What they come to for moves that change few digits.
+    /// What they come to for moves that change few digits: all 0 for shapes
+    /// that are not 3x3, which never look at them.
     short: Box<Short>,
     /// For each code the moves on, without the one back.
     exits: [[Exit; 4]; CODES],
@@ -129,7 +130,7 @@ impl Transitions {
         Transitions {
             shape,
             room: halves(shape).max().map_or(0, |most| most + 1),
-            short: Short::of(&ranks),
+            short: Short::of(shape, &ranks),
             ranks,
             exits,
             counts,
@@ -144,8 +145,8 @@ impl Transitions {
 
     /// Every state that reaches a goal.
     pub(super) fn places(&self) -> impl Iterator<Item = Place> + use<> {
-        let shape = self.shape;
-        (0..shape.cells()).flat_map(move |cell| halves(shape).map(move |half| Place { cell, half }))
+        let cells = self.shape.cells();
+        halves(self.shape).flat_map(move |half| (0..cells).map(move |cell| Place { cell, half }))
     }
 
     /// More than any dense index.
@@ -218,13 +219,16 @@ pub(super) struct Short {
 const LOW: u16 = (1 << (LOW_BITS + 1)) - 1;
 
 impl Short {
-    fn of(ranks: &[u16; INDICES]) -> Box<Short> {
+    fn of(shape: Shape, ranks: &[u16; INDICES]) -> Box<Short> {
         let mut short = Box::new(Short {
             high: [[0; 1 << (HALF_BITS - LOW_BITS)]; 2],
             added: [[0; 1 << (HALF_BITS - 2)]; 2],
             low: [[[0; 1 << (LOW_BITS + 1)]; 2]; 3],
         });
-        for half in halves(Shape::EIGHT) {
+        if shape != Shape::EIGHT {
+            return short;
+        }
+        for half in halves(shape) {
             let place = half as usize;
             for (way, direction) in Short::WAYS.into_iter().enumerate() {
                 let next = |above| ranks[Short::table(above, direction) << HALF_BITS | place];

@@ -112,7 +112,8 @@ fn method(algorithm: wire::Algorithm, default: Method) -> Result<Method, Fault> 
     }
 }
 
-fn algorithm(method: Method) -> wire::Algorithm {
+/// The contract's name of a method.
+pub(super) fn algorithm(method: Method) -> wire::Algorithm {
     match method {
         Method::BidirectionalBfs => wire::Algorithm::BidirectionalBfs,
         Method::GoalTable => wire::Algorithm::GoalTable,

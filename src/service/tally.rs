@@ -1,5 +1,6 @@
 //! What searches are counted by.
 
+use super::convert;
 use crate::search::Method;
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::{OUTCOMES, Run, Searches};
@@ -16,7 +17,7 @@ pub(super) struct Tallies {
 
 impl Tallies {
     pub(super) fn new(metrics: &Metrics) -> Tallies {
-        let of = |method| metrics.searches(name(method));
+        let of = |method| metrics.searches(&name(method));
         Tallies {
             bidirectional_bfs: of(Method::BidirectionalBfs),
             goal_table: of(Method::GoalTable),
@@ -41,14 +42,9 @@ impl Tallies {
 
 /// A method as metrics call it: the contract's name without its prefix, in
 /// small letters.
-fn name(method: Method) -> &'static str {
-    match method {
-        Method::BidirectionalBfs => "bidirectional_bfs",
-        Method::GoalTable => "goal_table",
-        Method::AStar => "a_star",
-        Method::GreedyBestFirst => "greedy_best_first",
-        Method::Bfs => "bfs",
-    }
+fn name(method: Method) -> String {
+    let name = convert::algorithm(method).as_str_name();
+    name.trim_start_matches("ALGORITHM_").to_ascii_lowercase()
 }
 
 /// How many of these outcomes there are of each kind, for [`Run::outcomes`].

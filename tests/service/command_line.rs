@@ -1,21 +1,25 @@
 //! `loyd solve`: a line out for each line in, here and on a server.
 
 use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use loyd::puzzle::{Board, Shape};
 
 use crate::server_life::Process;
 use crate::support::{replay, spread};
 
-pub fn loyd(args: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_loyd"))
+fn spawn(args: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_loyd"))
         .args(args)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap();
+        .unwrap()
+}
+
+pub fn loyd(args: &[&str], input: &[u8]) -> Output {
+    let mut child = spawn(args);
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_vec();
     // Beside the reading, as in a pipe; fails where nobody reads it.
@@ -220,13 +224,7 @@ fn a_line_that_is_too_long_costs_itself_alone() {
 #[test]
 fn a_closed_pipe_ends_it_quietly() {
     here_and_there(|more| {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_loyd"))
-            .args(with(&["solve", "--algorithm", "goal-table"], more))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = spawn(&with(&["solve", "--algorithm", "goal-table"], more));
         let mut stdin = child.stdin.take().unwrap();
         drop(child.stdout.take());
         // More than any buffer between holds; ends as soon as it is not read.
