@@ -16,6 +16,13 @@ need() {
     command -v "$1" >/dev/null || die "$1 is missing; install $2"
 }
 
+# What every script builds and runs with.
+need_build_tools() {
+    need cargo "a current stable Rust, with rustup"
+    need cc "a C compiler: apt-get install gcc"
+    need_python
+}
+
 need_python() {
     need python3 "Python 3.10 or newer: apt-get install python3 python3-venv"
     python3 -c 'import ensurepip, venv' 2>/dev/null ||
@@ -29,9 +36,10 @@ is_stale() {
     ! cmp --silent "$1" "$2"
 }
 
+# Build the server, with these options of cargo's.
 build_server() {
     echo "== building the server"
-    cargo build --release --locked
+    cargo build --release --locked "$@"
 }
 
 # Make the virtual environment $1 with the packages of the file $2.
@@ -48,10 +56,15 @@ install_python_packages() {
 install_python_client() {
     mkdir -p "$python_work"
     install_python_packages "$python_work/venv" "$repository/tests/clients/python/requirements.txt"
-    # Generated at every run: the stubs always are those of today's contract.
-    mkdir -p "$stubs"
-    "$python" -m grpc_tools.protoc --proto_path="$repository/proto" \
-        --python_out="$stubs" --grpc_python_out="$stubs" \
+    generate_stubs "$python" "$stubs"
+}
+
+# Generate the Python stubs into the folder $2, by the Python $1. At every run:
+# they always are those of today's contract.
+generate_stubs() {
+    mkdir -p "$2"
+    "$1" -m grpc_tools.protoc --proto_path="$repository/proto" \
+        --python_out="$2" --grpc_python_out="$2" \
         loyd/v1/solver.proto
 }
 

@@ -60,9 +60,7 @@ main() {
 # Tools
 
 check_tools() {
-    need cargo "a current stable Rust, with rustup"
-    need cc "a C compiler: apt-get install gcc"
-    need_python
+    need_build_tools
     need node "Node.js 20 or newer, with npm"
     need openssl "openssl: apt-get install openssl"
     need npm "npm, which comes with Node.js 20 or newer"

@@ -19,9 +19,7 @@ source "$repository/tests/common.sh"
 
 main() {
     cd "$repository"
-    need cargo "a current stable Rust, with rustup"
-    need cc "a C compiler: apt-get install gcc"
-    need_python
+    need_build_tools
     [[ $(uname -sm) == "Linux x86_64" ]] ||
         die "the pinned Envoy package is for Linux on x86-64 here"
     mkdir -p "$work"

@@ -16,9 +16,7 @@ source "$repository/tests/common.sh"
 
 main() {
     cd "$repository"
-    need cargo "a current stable Rust, with rustup"
-    need cc "a C compiler: apt-get install gcc"
-    need_python
+    need_build_tools
     mkdir -p "$work"
     build_server
     install_python_client

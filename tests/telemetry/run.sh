@@ -13,25 +13,21 @@ set -euo pipefail
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 here=$repository/tests/telemetry
 work=$here/.work
-python=$work/venv/bin/python
-server=${CARGO_TARGET_DIR:-target}/release/loyd
+source "$repository/tests/common.sh"
+# Of its own: it has the packages of a collector too.
+readonly collector_python=$work/venv/bin/python
 
 main() {
     cd "$repository"
-    need cargo "a current stable Rust, with rustup"
-    need python3 "Python 3.10 or newer: apt-get install python3 python3-venv"
+    need_build_tools
     mkdir -p "$work"
     find_promtool
-    install_packages
-    echo "== building the server"
-    cargo build --release --locked --features otlp
+    install_python_packages "$work/venv" "$here/requirements.txt"
+    generate_stubs "$collector_python" "$work/stubs"
+    build_server --features otlp
     echo "== checks"
     PYTHONPATH=$work/stubs PYTHONDONTWRITEBYTECODE=1 \
-        timeout 300 "$python" "$here/checks.py" "$server" "$promtool"
-}
-
-need() {
-    command -v "$1" >/dev/null || die "$1 is missing; install $2"
+        timeout 300 "$collector_python" "$here/checks.py" "$server" "$promtool"
 }
 
 # Unpacked and not installed: the package would start a server of its own.
@@ -47,26 +43,6 @@ find_promtool() {
     (cd "$work" && apt-get download -qq -o APT::Sandbox::User=root prometheus)
     dpkg-deb --extract "$work"/prometheus_*.deb "$work/prometheus"
     rm "$work"/prometheus_*.deb
-}
-
-install_packages() {
-    if ! cmp --silent "$work/venv/installed" "$here/requirements.txt"; then
-        echo "== installing the Python packages"
-        rm -rf "$work/venv"
-        python3 -m venv "$work/venv"
-        "$python" -m pip install --quiet --requirement "$here/requirements.txt"
-        cp "$here/requirements.txt" "$work/venv/installed"
-    fi
-    # Generated at every run: the stubs always are those of today's contract.
-    mkdir -p "$work/stubs"
-    "$python" -m grpc_tools.protoc --proto_path=proto \
-        --python_out="$work/stubs" --grpc_python_out="$work/stubs" \
-        loyd/v1/solver.proto
-}
-
-die() {
-    echo "run.sh: $*" >&2
-    exit 1
 }
 
 main "$@"
