@@ -27,13 +27,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::arrays::{clear, filled_box};
 use super::heuristic;
 use super::index::Place;
 use super::meter::{Meter, Stop};
 use super::plain_a_star::{self, Levels};
 use super::route::Route;
 use super::transitions::{INDICES, Packed, half_of, index_of, pack_root};
-use super::visited::{clear, filled_box};
 use super::workspace::Workspace;
 use super::{Budget, Detail, Heuristic, Interrupted, Outcome, SearchOptions, Solution, Weight};
 use crate::puzzle::Direction;
@@ -198,7 +198,7 @@ fn search<Q: Queue>(
     meter: &mut Meter<'_>,
 ) -> Result<Option<u32>, Stop> {
     let transitions = route.transitions;
-    let ranks = transitions.ranks();
+    let added = transitions.added();
     let root = pack_root(route.start);
     let goal = route.goal.index();
     queue.push(f(0, estimates[index_of(root)]), root);
@@ -233,9 +233,9 @@ fn search<Q: Queue>(
         expanded += 1;
         onward += exits.len() as u64;
         for exit in exits {
-            let next = ranks.follow(exit, half_of(state));
+            let next = added.follow(exit, half_of(state));
             let next_index = index_of(next);
-            let is_better = nodes.reach(next_index, depth + 1, exit.reached.direction());
+            let is_better = nodes.reach(next_index, depth + 1, exit.direction);
             if is_better {
                 queue.push(f(depth + 1, estimates[next_index]), next);
             }

@@ -27,17 +27,16 @@ pub(super) fn solve(
         ..
     } = workspace.breadth_first();
     frontier.begin(route.start);
-    visited.root(route.start, Side::Start);
+    visited.of(Side::Start).root(route.start);
     // The goal is all there ever is of its side: to meet it is to be there.
-    visited.root(route.goal, Side::Goal);
-    let tag = visited.tag(Side::Start);
+    visited.of(Side::Goal).root(route.goal);
     let mut meter = Meter::new(options, budget);
     let meeting = loop {
         // Parity says that the ends are connected, so this is not reached.
         if frontier.length() == 0 {
             return Ok(meter.solution(Outcome::Unsolvable));
         }
-        match frontier.expand(transitions, visited, tag, &mut meter) {
+        match frontier.expand(transitions, visited, Side::Start, &mut meter) {
             Ok(None) => {}
             Ok(Some(meeting)) => break meeting,
             Err(stop) => return meter.stopped(stop),
@@ -47,7 +46,7 @@ pub(super) fn solve(
     if options.detail == Detail::Moves {
         path.clear();
         path.push(meeting.direction);
-        visited.walk_back(transitions, meeting.from, depth, |direction| {
+        frontier.walk_back(transitions, meeting.from, |direction| {
             path.push(direction);
         });
         moves.extend(path.iter().rev().map(|direction| direction.letter()));

@@ -7,6 +7,7 @@
 //! `s + 1 + g`, as a state of the other side that is nearer to its end would
 //! make a shorter one.
 
+use super::frontier::Meeting;
 use super::meter::Meter;
 use super::route::Route;
 use super::visited::Side;
@@ -33,7 +34,7 @@ pub(super) fn solve(
         (&mut *from_goal, route.goal, Side::Goal),
     ] {
         frontier.begin(root);
-        visited.root(root, side);
+        visited.of(side).root(root);
     }
     let mut meter = Meter::new(options, budget);
     let (side, meeting) = loop {
@@ -46,25 +47,27 @@ pub(super) fn solve(
         if frontier.length() == 0 {
             return Ok(meter.solution(Outcome::Unsolvable));
         }
-        let tag = visited.tag(side);
-        match frontier.expand(transitions, visited, tag, &mut meter) {
+        match frontier.expand(transitions, visited, side, &mut meter) {
             Ok(None) => {}
             Ok(Some(meeting)) => break (side, meeting),
             Err(stop) => return meter.stopped(stop),
         }
     };
     if options.detail == Detail::Moves {
+        let Meeting {
+            from,
+            direction,
+            to,
+        } = meeting;
         let (start_end, direction, goal_end) = match side {
-            Side::Start => (meeting.from, meeting.direction, meeting.to),
-            Side::Goal => (meeting.to, meeting.direction.opposite(), meeting.from),
+            Side::Start => (from, direction, from_goal.latest(to)),
+            Side::Goal => (from_start.latest(to), direction.opposite(), from),
         };
-        let depth = from_start.depth();
         path.clear();
-        visited.walk_back(transitions, start_end, depth, |move_to| path.push(move_to));
+        from_start.walk_back(transitions, start_end, |move_to| path.push(move_to));
         moves.extend(path.iter().rev().map(|direction| direction.letter()));
         moves.push(direction.letter());
-        let depth = from_goal.depth();
-        visited.walk_back(transitions, goal_end, depth, |move_to| {
+        from_goal.walk_back(transitions, goal_end, |move_to| {
             moves.push(move_to.opposite().letter());
         });
     }

@@ -5,53 +5,71 @@
 //! is compiled: what is left for each successor is one look-up of its rank (or
 //! none, along a row), one of what is known of it, and three writes.
 //!
+//! The lists are parts of one arena, one after the other: a list of the next
+//! level cannot become longer than those it comes from. So what a level writes
+//! to is a few pages, not one for each list.
+//!
 //! A third of the successors are known already, which no predictor can
 //! foresee, so nothing branches on it: each is written to the end of its list,
 //! and the end moves if it is new.
 
 #![expect(
     clippy::cast_possible_truncation,
-    reason = "half a rank of 3x3 is below 20,160"
+    reason = "half a rank of 3x3 is below 21,504, and a place in the arena below 2^19"
 )]
 #![expect(
     clippy::indexing_slicing,
-    reason = "lists are indexed by constants, and have more room than any level of 3x3 fills"
+    reason = "lists are indexed by constants, and have more room than all levels of 3x3 fill"
 )]
 
+use super::arrays::filled_box;
 use super::index::Place;
 use super::meter::{Meter, Stop};
-use super::transitions::{
-    HALF_BITS, INDICES, Packed, Ranks, Short, Transitions, arrival_of, pack, unpack,
-};
-use super::visited::{Seen, Tag, filled_box};
+use super::transitions::{Added, HALF_BITS, Packed, Table, Transitions, arrival_of, pack, unpack};
+use super::visited::View;
 use crate::puzzle::{Direction, Shape};
 
-/// Room in a list: the longest of any search has 3,157 states.
-const ROOM: usize = 1 << 12;
+/// Room for every level of a search: 303,000 places in the longest there can be.
+const ROOM: usize = 1 << 19;
 
 /// Lists of cells of one colour: four for each of five cells at most.
 const LISTS: usize = 20;
 
-/// States whose blank is in a cell of one colour: half their ranks, by cell
-/// and arrival.
-struct Lists {
-    halves: Box<[[u16; ROOM]; LISTS]>,
-    lengths: [usize; LISTS],
+/// A list that has no states, in every level.
+const EMPTY: usize = LISTS;
+
+/// More than the levels of any search: no board needs more than 31 moves.
+const LEVELS: usize = 32;
+
+/// The states of a level whose blank is in one cell, and that one move led to:
+/// half their ranks are in this part of the arena.
+#[derive(Clone, Copy, Default)]
+struct List {
+    begin: u32,
+    end: u32,
 }
 
-impl Lists {
-    fn new() -> Lists {
-        Lists {
-            halves: filled_box([0; ROOM]),
-            lengths: [0; LISTS],
-        }
+impl List {
+    fn length(self) -> usize {
+        (self.end - self.begin) as usize
     }
 }
 
-/// A level, and the lists that the next one goes to.
+/// The lists of a level. The blank of all its states is in cells of one
+/// colour.
+type Lists = [List; LISTS + 1];
+
+/// All levels of a search since they became large: the ways back lead through
+/// them.
 pub(super) struct Eight {
-    /// By the colour of the blank's cell.
-    lists: [Lists; 2],
+    /// Half ranks, list by list, level by level.
+    halves: Box<[u16; ROOM]>,
+    levels: Box<[Lists; LEVELS]>,
+    /// The latest level.
+    latest: usize,
+    /// Its states.
+    length: usize,
+    /// The colour of its cells.
     colour: usize,
 }
 
@@ -59,84 +77,145 @@ impl Eight {
     /// An empty one.
     pub(super) fn new() -> Eight {
         Eight {
-            lists: [Lists::new(), Lists::new()],
+            halves: filled_box(0),
+            levels: filled_box([List::default(); LISTS + 1]),
+            latest: 0,
+            length: 0,
             colour: 0,
         }
     }
 
-    /// Takes over a level. Moves must have led to all of its states.
+    /// Begins with a level that moves have led to all states of.
     pub(super) fn begin(&mut self, states: &[Packed]) {
-        for lists in &mut self.lists {
-            lists.lengths = [0; LISTS];
+        let mut lengths = [0; LISTS];
+        for &state in states {
+            let cell = unpack(state).cell;
+            self.colour = cell % 2;
+            lengths[list_of(cell, arrival_of(state))] += 1;
+        }
+        let lists = &mut self.levels[0];
+        let mut begin = 0;
+        for (list, length) in lists.iter_mut().zip(lengths) {
+            *list = List { begin, end: begin };
+            begin += length;
         }
         for &state in states {
             let Place { cell, half } = unpack(state);
-            self.colour = cell % 2;
-            let list = list_of(cell, arrival_of(state));
-            let lists = &mut self.lists[self.colour];
-            lists.halves[list][lists.lengths[list]] = half as u16;
-            lists.lengths[list] += 1;
+            let list = &mut lists[list_of(cell, arrival_of(state))];
+            self.halves[list.end as usize & (ROOM - 1)] = half as u16;
+            list.end += 1;
         }
+        (self.latest, self.length) = (0, states.len());
     }
 
-    /// The number of states.
+    /// The number of states of the latest level.
+    #[inline]
     pub(super) fn length(&self) -> usize {
-        self.lists[self.colour].lengths.iter().sum()
+        self.length
     }
 
-    /// The number of states in the longest list.
+    /// The number of places that are taken in the arena.
     #[cfg(test)]
-    pub(super) fn longest_list(&self) -> usize {
-        let lengths = self.lists.iter().flat_map(|lists| lists.lengths);
-        lengths.max().unwrap_or(0)
+    pub(super) fn taken(&self) -> usize {
+        let lists = &self.levels[self.latest];
+        lists
+            .iter()
+            .map(|list| list.end as usize)
+            .max()
+            .unwrap_or(0)
     }
 
-    /// Replaces the level by the next one, or stops at the first state that
-    /// has a successor which the other side has reached.
+    /// The move that led to a state of a level, counted from the first one. It
+    /// was not `other`.
+    pub(super) fn arrival(
+        &self,
+        place: Place,
+        level: usize,
+        other: Option<Direction>,
+    ) -> Direction {
+        let mut last = Direction::Up;
+        for arrival in Direction::ALL {
+            let is_possible = Shape::EIGHT
+                .neighbour(place.cell, arrival.opposite())
+                .is_some();
+            if !is_possible || Some(arrival) == other {
+                continue;
+            }
+            last = arrival;
+            let list = self.levels[level][list_of(place.cell, arrival)];
+            let halves = &self.halves[list.begin as usize..list.end as usize];
+            if halves.contains(&(place.half as u16)) {
+                break;
+            }
+        }
+        last
+    }
+
+    /// Goes on to the next level, or stops at the first state that has a
+    /// successor which the other side has reached.
     ///
     /// # Errors
     /// [`Stop`] where the search may not go on.
     pub(super) fn expand(
         &mut self,
         transitions: &Transitions,
-        visited: &mut [u8; INDICES],
-        tag: Tag,
+        visited: View<'_>,
         meter: &mut Meter<'_>,
     ) -> Result<Option<Packed>, Stop> {
-        let [even, odd] = &mut self.lists;
-        let (level, next) = if self.colour == 0 {
-            (even, odd)
-        } else {
-            (odd, even)
+        let Some([level, next]) = self
+            .levels
+            .get_mut(self.latest..)
+            .and_then(<[Lists]>::first_chunk_mut::<2>)
+        else {
+            // No level is left where there is no room for one more.
+            return Ok(None);
         };
-        next.lengths = [0; LISTS];
+        let kernels = &KERNELS[self.colour];
+        let mut begin = kernels
+            .iter()
+            .map(|kernel| level[kernel.list].end)
+            .max()
+            .unwrap_or(0);
+        for kernel in &KERNELS[self.colour ^ 1] {
+            // One more, for what is written where a list ends and not kept.
+            begin += 1;
+            next[kernel.list] = List { begin, end: begin };
+            let most: usize = kernel
+                .sources
+                .iter()
+                .map(|&source| level[source].length())
+                .sum();
+            begin += most as u32;
+        }
         let mut work = Work {
+            halves: &mut self.halves,
             level,
             next,
-            ranks: transitions.ranks(),
-            short: transitions.short(),
+            added: transitions.added(),
             visited,
-            tag,
         };
         // Most levels are within one grant, so lists are not metered one by one.
         let (mut granted, mut expanded, mut generated) = (0, 0, 0);
         let mut found = None;
-        'lists: for kernel in KERNELS[self.colour] {
-            let length = work.level.lengths[kernel.list];
-            let mut done = 0;
-            while done < length {
+        'lists: for kernel in kernels {
+            let List {
+                begin,
+                end: end_of_list,
+            } = work.level[kernel.list];
+            let (mut done, end_of_list) = (begin as usize, end_of_list as usize);
+            while done < end_of_list {
                 if expanded == granted {
                     meter.spend(expanded, generated);
                     (expanded, generated) = (0, 0);
                     granted = meter.grant(usize::MAX)?;
                 }
-                let end = length.min(done + granted - expanded);
+                let end = end_of_list.min(done + granted - expanded);
                 let met = (kernel.expand)(&mut work, done, end);
                 let count = met.map_or(end, |met| met + 1) - done;
                 expanded += count;
                 generated += count as u64 * kernel.degree;
                 if let Some(met) = met {
-                    let half = work.level.halves[kernel.list][met];
+                    let half = work.halves[met];
                     found = Some(kernel.code | Packed::from(half));
                     break 'lists;
                 }
@@ -148,22 +227,26 @@ impl Eight {
             return Ok(found);
         }
         self.colour ^= 1;
+        self.length = KERNELS[self.colour]
+            .iter()
+            .map(|kernel| work.next[kernel.list].length())
+            .sum();
+        self.latest += 1;
         Ok(None)
     }
 }
 
 /// What the expansion of a level reads and writes.
 struct Work<'a> {
-    level: &'a mut Lists,
+    halves: &'a mut [u16; ROOM],
+    level: &'a Lists,
     next: &'a mut Lists,
-    ranks: Ranks<'a>,
-    short: &'a Short,
-    visited: &'a mut [u8; INDICES],
-    tag: Tag,
+    added: Added<'a>,
+    visited: View<'a>,
 }
 
 /// Expands some states of the list of a cell and an arrival, up to the
-/// first that meets the other side: its place in the list.
+/// first that meets the other side: its place in the arena.
 #[inline(never)]
 fn expand_list<const CELL: usize, const ARRIVAL: usize>(
     work: &mut Work<'_>,
@@ -171,33 +254,30 @@ fn expand_list<const CELL: usize, const ARRIVAL: usize>(
     end: usize,
 ) -> Option<usize> {
     let moves = const { Onward::from(CELL, ARRIVAL) };
-    let (tag, ranks, short) = (work.tag, work.ranks, work.short);
-    let (visited, next) = (&mut *work.visited, &mut *work.next);
-    let halves = &mut *next.halves;
-    let states = &work.level.halves[list_of(CELL, Direction::ALL[ARRIVAL])][begin..end];
-    let mut ends = moves.moves.map(|step| next.lengths[step.list]);
+    let added = work.added;
+    let (visited, next) = (&mut work.visited, &mut *work.next);
+    let halves = &mut *work.halves;
+    let mut ends = moves.moves.map(|step| next[step.list].end as usize);
     let mut met = None;
-    let mut rest = states.iter();
-    'states: while let Some(&half) = rest.next() {
+    'states: for place in begin..end {
+        let half = halves[place & (ROOM - 1)];
         // All three, so that the loop is unrolled for certain.
         for (number, (step, end_of_list)) in moves.moves.iter().zip(&mut ends).enumerate() {
             if number >= moves.count {
                 continue;
             }
-            let next_half = short.follow(ranks, CELL, step.direction, half);
-            let byte =
-                &mut visited[((step.cell << HALF_BITS) + usize::from(next_half)) & (INDICES - 1)];
-            let seen = tag.mark(byte, Seen::by(step.direction));
-            if seen.is_met() {
-                met = Some(end - rest.len() - 1);
+            let next_half = added.half(step.table, half);
+            let seen = visited.mark(step.cell << HALF_BITS | usize::from(next_half));
+            if seen.is_met {
+                met = Some(place);
                 break 'states;
             }
-            halves[step.list][*end_of_list & (ROOM - 1)] = next_half;
-            *end_of_list += usize::from(seen.is_new());
+            halves[*end_of_list & (ROOM - 1)] = next_half;
+            *end_of_list += usize::from(seen.is_new);
         }
     }
     for (step, end_of_list) in moves.moves.iter().zip(ends).take(moves.count) {
-        next.lengths[step.list] = end_of_list;
+        next[step.list].end = end_of_list as u32;
     }
     met
 }
@@ -207,6 +287,8 @@ struct Kernel {
     list: usize,
     /// A state of the list, less its half rank.
     code: Packed,
+    /// The lists of the level before from which moves lead to this one.
+    sources: [usize; 3],
     /// The legal moves of a state, the way back included.
     degree: u64,
     expand: fn(&mut Work<'_>, usize, usize) -> Option<usize>,
@@ -217,6 +299,7 @@ const fn kernel<const CELL: usize, const ARRIVAL: usize>() -> Kernel {
     Kernel {
         list: list_of(CELL, arrival),
         code: pack(CELL, arrival as u32, 0),
+        sources: sources(CELL, arrival),
         degree: Onward::from(CELL, ARRIVAL).count as u64 + 1,
         expand: expand_list::<CELL, ARRIVAL>,
     }
@@ -228,8 +311,8 @@ const RIGHT: usize = Direction::Right as usize;
 const DOWN: usize = Direction::Down as usize;
 
 /// The kernels by the colour of the cell, in the order in which they run.
-static KERNELS: [&[Kernel]; 2] = [
-    &[
+static KERNELS: [[Kernel; 12]; 2] = [
+    [
         kernel::<4, UP>(),
         kernel::<4, LEFT>(),
         kernel::<4, RIGHT>(),
@@ -243,7 +326,7 @@ static KERNELS: [&[Kernel]; 2] = [
         kernel::<8, RIGHT>(),
         kernel::<8, DOWN>(),
     ],
-    &[
+    [
         kernel::<1, UP>(),
         kernel::<3, LEFT>(),
         kernel::<5, RIGHT>(),
@@ -264,12 +347,33 @@ const fn list_of(cell: usize, arrival: Direction) -> usize {
     cell / 2 * 4 + arrival as usize
 }
 
+/// The lists from which one move leads to a cell: those of the cell it comes
+/// from, but for the list that it would take back.
+const fn sources(cell: usize, arrival: Direction) -> [usize; 3] {
+    let mut sources = [EMPTY; 3];
+    let mut count = 0;
+    if let Some(from) = Shape::EIGHT.neighbour(cell, arrival.opposite()) {
+        let mut number = 0;
+        while number < Direction::ALL.len() {
+            let before = Direction::ALL[number];
+            if before as usize != arrival.opposite() as usize
+                && Shape::EIGHT.neighbour(from, before.opposite()).is_some()
+            {
+                sources[count] = list_of(from, before);
+                count += 1;
+            }
+            number += 1;
+        }
+    }
+    sources
+}
+
 /// A move on.
 #[derive(Clone, Copy)]
 struct Step {
     /// The blank's new cell.
     cell: usize,
-    direction: Direction,
+    table: Table,
     list: usize,
 }
 
@@ -284,7 +388,7 @@ impl Onward {
         let mut onward = Onward {
             moves: [Step {
                 cell,
-                direction: Direction::Up,
+                table: Table::of(Shape::EIGHT, cell, Direction::Left),
                 list: 0,
             }; 3],
             count: 0,
@@ -298,7 +402,7 @@ impl Onward {
             {
                 onward.moves[onward.count] = Step {
                     cell: next,
-                    direction,
+                    table: Table::of(Shape::EIGHT, cell, direction),
                     list: list_of(next, direction),
                 };
                 onward.count += 1;

@@ -1,37 +1,52 @@
-//! The states of one level of a breadth-first search, and how to get the next.
+//! One side of a breadth-first search: its levels, and how to get the next.
+//!
+//! All levels are kept. A state's list tells by which move it was reached, so
+//! the way back is looked up there, once, and nothing but a mark has to be
+//! noted at each of the thousands of states that the way does not use.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "levels, and places in lists, are far below 32 bits"
+)]
 #![expect(
     clippy::indexing_slicing,
     reason = "indices are states' and masked places in lists"
 )]
 
+use std::ops::Range;
+
+use super::arrays::filled_box;
 use super::eight::Eight;
 use super::index::Place;
 use super::meter::{Meter, Stop};
-use super::transitions::{INDICES, Packed, Transitions, half_of, index_of, pack_root, unpack};
-use super::visited::{Tag, Visited, filled_box};
+use super::transitions::{
+    Packed, Transitions, arrival_of, half_of, index_of, pack, pack_root, unpack,
+};
+use super::visited::{Side, View, Visited};
 use crate::puzzle::{Direction, Shape};
 
-/// Room in a list: no board but 3x3, whose large levels [`Eight`] has, has
-/// more than 1,999 states in one.
-const ROOM: usize = 1 << 12;
+/// Room for every level: the larger boards but 3x3 have 20,160 states.
+const ROOM: usize = 1 << 15;
+
+/// More than the levels of any search: 2x4 has the most, 37.
+const LEVELS: usize = 40;
 
 /// The number of states from which on [`Eight`] is quicker: it is dear to
 /// begin with a list, and each level has twelve.
 const LARGE: usize = 32;
 
-/// One level of one side.
+/// One side of a search: its states, level by level.
 pub(super) struct Frontier {
-    /// The level, as long as it is small or the board is.
+    /// The levels of a small board, and the small ones of 3x3.
     few: Box<[Packed; ROOM]>,
-    /// The number of states in `few`.
-    length: usize,
-    /// Where the next level goes to.
-    next: Box<[Packed; ROOM]>,
-    /// The level, once it is large.
+    /// Where these levels end.
+    ends: [u32; LEVELS],
+    /// The levels since they became large.
     many: Eight,
-    is_large: bool,
-    depth: u32,
+    /// The level that those began with.
+    many_from: usize,
+    /// The latest level, which is not expanded.
+    depth: usize,
 }
 
 /// Where two sides met: a move from a state of the side that was expanded to
@@ -39,7 +54,7 @@ pub(super) struct Frontier {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Meeting {
     /// The state that was expanded.
-    pub(super) from: Place,
+    pub(super) from: Packed,
     /// The move.
     pub(super) direction: Direction,
     /// The other side's state.
@@ -51,10 +66,9 @@ impl Frontier {
     pub(super) fn new() -> Frontier {
         Frontier {
             few: filled_box(0),
-            length: 0,
-            next: filled_box(0),
+            ends: [0; LEVELS],
             many: Eight::new(),
-            is_large: false,
+            many_from: usize::MAX,
             depth: 0,
         }
     }
@@ -62,28 +76,38 @@ impl Frontier {
     /// Makes it one state.
     pub(super) fn begin(&mut self, root: Place) {
         self.few[0] = pack_root(root);
-        self.length = 1;
-        self.is_large = false;
+        self.ends[0] = 1;
+        self.many_from = usize::MAX;
         self.depth = 0;
     }
 
-    /// The number of states.
+    fn is_large(&self) -> bool {
+        self.depth >= self.many_from
+    }
+
+    /// The number of states of the latest level.
     #[inline]
     pub(super) fn length(&self) -> usize {
-        if self.is_large {
+        if self.is_large() {
             self.many.length()
         } else {
-            self.length
+            self.few_at(self.depth).len()
         }
     }
 
-    /// The number of levels before this one.
-    #[inline]
-    pub(super) fn depth(&self) -> u32 {
-        self.depth
+    /// The places of a level among the few.
+    fn few_at(&self, level: usize) -> Range<usize> {
+        let begin = level.checked_sub(1).map_or(0, |before| self.ends[before]);
+        begin as usize..self.ends[level] as usize
     }
 
-    /// Replaces the level by the next one, or stops where the other side is met.
+    /// The number of levels before the latest.
+    #[inline]
+    pub(super) fn depth(&self) -> u32 {
+        self.depth as u32
+    }
+
+    /// Goes on to the next level, or stops where the other side is met.
     ///
     /// # Errors
     /// [`Stop`] where the search may not go on.
@@ -91,32 +115,35 @@ impl Frontier {
         &mut self,
         transitions: &Transitions,
         visited: &mut Visited,
-        tag: Tag,
+        side: Side,
         meter: &mut Meter<'_>,
     ) -> Result<Option<Meeting>, Stop> {
-        let ranks = transitions.ranks();
-        let visited = visited.bytes();
-        if !self.is_large && self.length >= LARGE && transitions.shape() == Shape::EIGHT {
-            self.many.begin(&self.few[..self.length]);
-            self.is_large = true;
+        let added = transitions.added();
+        if !self.is_large() && transitions.shape() == Shape::EIGHT {
+            let level = self.few_at(self.depth);
+            if level.len() >= LARGE {
+                self.many.begin(&self.few[level]);
+                self.many_from = self.depth;
+            }
         }
-        let met = if self.is_large {
-            self.many.expand(transitions, visited, tag, meter)?
+        let view = visited.of(side);
+        let met = if self.is_large() {
+            self.many.expand(transitions, view, meter)?
         } else {
-            self.expand_few(transitions, visited, tag, meter)?
+            self.expand_few(transitions, view, meter)?
         };
+        let view = visited.of(side);
         let meeting = met.and_then(|state| {
             transitions.exits(state).iter().find_map(|exit| {
-                let next = ranks.follow(exit, half_of(state));
-                let seen = tag.read(visited[index_of(next)]);
-                seen.is_met().then(|| Meeting {
-                    from: unpack(state),
-                    direction: exit.reached.direction(),
+                let next = added.follow(exit, half_of(state));
+                view.is_met(index_of(next)).then(|| Meeting {
+                    from: state,
+                    direction: exit.direction,
                     to: unpack(next),
                 })
             })
         });
-        self.depth += u32::from(meeting.is_none());
+        self.depth += usize::from(meeting.is_none());
         Ok(meeting)
     }
 
@@ -125,16 +152,16 @@ impl Frontier {
     fn expand_few(
         &mut self,
         transitions: &Transitions,
-        visited: &mut [u8; INDICES],
-        tag: Tag,
+        mut visited: View<'_>,
         meter: &mut Meter<'_>,
     ) -> Result<Option<Packed>, Stop> {
-        let ranks = transitions.ranks();
-        let next = &mut self.next;
+        let added = transitions.added();
+        let level = self.few_at(self.depth);
+        let (known, next) = self.few.split_at_mut(level.end);
         let mut end = 0;
         // The one state of the first level has no way back.
         let back = u64::from(self.depth > 0);
-        let mut rest = &self.few[..self.length];
+        let mut rest = &known[level.start..];
         while !rest.is_empty() {
             let (chunk, others) = rest.split_at(meter.grant(rest.len())?);
             rest = others;
@@ -143,22 +170,58 @@ impl Frontier {
                 let exits = transitions.exits(state);
                 onward += exits.len() as u64;
                 for exit in exits {
-                    let successor = ranks.follow(exit, half_of(state));
-                    let seen = tag.mark(&mut visited[index_of(successor)], exit.reached);
-                    if seen.is_met() {
+                    let successor = added.follow(exit, half_of(state));
+                    let seen = visited.mark(index_of(successor));
+                    if seen.is_met {
                         let expanded = position + 1;
                         meter.spend(expanded, onward + back * expanded as u64);
                         return Ok(Some(state));
                     }
                     next[end] = successor;
-                    end += usize::from(seen.is_new());
+                    end += usize::from(seen.is_new);
                 }
             }
             meter.spend(chunk.len(), onward + back * chunk.len() as u64);
         }
-        self.length = end;
-        std::mem::swap(&mut self.few, &mut self.next);
+        self.ends[self.depth + 1] = (level.end + end) as u32;
         Ok(None)
+    }
+
+    /// The state of this place in the latest level.
+    pub(super) fn latest(&self, place: Place) -> Packed {
+        self.find(place, self.depth, None)
+    }
+
+    /// Goes from a state of the latest level back to where the side began, and
+    /// tells the moves that led here, the last one first.
+    pub(super) fn walk_back(
+        &self,
+        transitions: &Transitions,
+        from: Packed,
+        mut tell: impl FnMut(Direction),
+    ) {
+        let mut state = from;
+        for level in (0..self.depth).rev() {
+            let arrival = arrival_of(state);
+            tell(arrival);
+            let back = arrival.opposite();
+            state = self.find(transitions.step(unpack(state), back), level, Some(back));
+        }
+    }
+
+    /// The state of this place in a level; the move that led there was not
+    /// `other`.
+    fn find(&self, place: Place, level: usize, other: Option<Direction>) -> Packed {
+        if let Some(level) = level.checked_sub(self.many_from) {
+            let arrival = self.many.arrival(place, level, other);
+            return pack(place.cell, arrival as u32, place.half);
+        }
+        let index = place.index();
+        let mut few = self.few[self.few_at(level)].iter();
+        // Each state of a way is in its level.
+        few.find(|&&state| index_of(state) == index)
+            .copied()
+            .unwrap_or_else(|| pack_root(place))
     }
 }
 
@@ -169,11 +232,11 @@ mod tests {
     use super::*;
 
     /// From each cell of the blank to the last level: that is every search
-    /// there can be, as tiles are only names. What the lists have room for is
+    /// there can be, as tiles are only names. What there is room for is
     /// enough, and every state comes up once.
     #[test]
     fn every_level_of_every_board_fits() {
-        let (mut longest, mut most_few) = (0, 0);
+        let (mut most_taken, mut most_few, mut deepest) = (0, 0, 0);
         for shape in Shape::ALL {
             for cell in 0..shape.cells() {
                 let transitions = Transitions::of(shape, cell);
@@ -181,27 +244,25 @@ mod tests {
                 let mut frontier = Frontier::new();
                 let options = SearchOptions::default();
                 let mut meter = Meter::new(&options, &Budget::UNLIMITED);
-                visited.begin();
                 let root = Place::of_goal(cell);
-                visited.root(root, Side::Start);
+                visited.begin();
+                visited.of(Side::Start).root(root);
                 frontier.begin(root);
-                let tag = visited.tag(Side::Start);
                 let mut states = 0;
                 while frontier.length() > 0 {
                     states += frontier.length();
-                    let met = frontier.expand(transitions, &mut visited, tag, &mut meter);
+                    deepest = deepest.max(frontier.depth);
+                    let met = frontier.expand(transitions, &mut visited, Side::Start, &mut meter);
                     assert!(met.unwrap().is_none());
-                    let few = if frontier.is_large {
-                        0
+                    if frontier.is_large() {
+                        most_taken = most_taken.max(frontier.many.taken());
                     } else {
-                        frontier.length
-                    };
-                    most_few = most_few.max(few);
-                    longest = longest.max(frontier.many.longest_list());
+                        most_few = most_few.max(frontier.few_at(frontier.depth).end);
+                    }
                 }
                 assert_eq!(states, transitions.places().count(), "{shape} {cell}");
             }
         }
-        assert_eq!((longest, most_few), (3_157, 1_999));
+        assert_eq!((most_taken, most_few, deepest), (290_659, 20_160, 36));
     }
 }

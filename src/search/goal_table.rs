@@ -193,17 +193,17 @@ where
     let mut queue: Vec<Packed> = Vec::with_capacity(transitions.dense_room());
     words[transitions.dense(root)] = Word::from(1);
     queue.push(pack_root(root));
-    let ranks = transitions.ranks();
+    let added = transitions.added();
     let mut head = 0;
     while let Some(&state) = queue.get(head) {
         head += 1;
         let word = words[transitions.dense(unpack(state))];
         for exit in transitions.exits(state) {
-            let next = ranks.follow(exit, half_of(state));
+            let next = added.follow(exit, half_of(state));
             let place = &mut words[transitions.dense(unpack(next))];
             if *place == nothing {
                 // What led here from the goal, taken back, leads there.
-                let back = exit.reached.direction().opposite();
+                let back = exit.direction.opposite();
                 *place = word << 2 | Word::from(back as u8);
                 queue.push(next);
             }

@@ -12,9 +12,9 @@
 use std::sync::OnceLock;
 
 use super::Heuristic;
+use super::arrays::filled_box;
 use super::index::{Place, arrange, halves, phase};
 use super::transitions::{INDICES, Transitions};
-use super::visited::filled_box;
 use crate::puzzle::{Direction, MAX_CELLS, Problem, Shape};
 
 /// The estimate of the moves from a problem's start to its goal: never more

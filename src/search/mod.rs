@@ -3,6 +3,7 @@
 //! A method takes a problem, [`SearchOptions`], a [`Budget`] and a leased
 //! [`Workspace`]; it allocates nothing per state and does not know who asked.
 
+mod arrays;
 mod best_first;
 mod bfs;
 mod bidirectional;

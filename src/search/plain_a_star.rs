@@ -25,12 +25,12 @@
 use std::hint::select_unpredictable;
 use std::mem::swap;
 
+use super::arrays::{fill, filled_box};
 use super::heuristic::Rises;
 use super::index::Place;
 use super::meter::{Meter, Stop};
 use super::route::Route;
 use super::transitions::{Exit, INDICES, Packed, half_of, index_of, pack_root};
-use super::visited::{fill, filled_box};
 use crate::puzzle::Direction;
 
 /// How many states are taken at a time. Two are not enough to hide the wait;
@@ -96,8 +96,25 @@ struct Way {
     word: u32,
 }
 
-/// More moves than those taken have, and room for those that are none.
-const WAYS: usize = 4 * AT_A_TIME;
+/// Moves of a state that was taken, and of the first one.
+const MOST_WAYS: usize = 4;
+
+/// For a byte of rises the lowest bits of the successors' words, less the
+/// level: four bits a move.
+static WORDS_BY_RISES: [u16; 1 << 8] = {
+    let mut all = [0; 1 << 8];
+    let mut rises = 0;
+    while rises < all.len() {
+        let mut direction = 0;
+        while direction < Direction::ALL.len() {
+            let rise = rises >> (2 * direction) & 3;
+            all[rises] |= ((rise << MOVE_BITS | direction) << (4 * direction)) as u16;
+            direction += 1;
+        }
+        rises += 1;
+    }
+    all
+};
 
 /// Searches, and returns by how much `f` of the goal is above that of the
 /// start.
@@ -112,7 +129,7 @@ pub(super) fn search<const HAS_ODD: bool>(
     meter: &mut Meter<'_>,
 ) -> Result<Option<u32>, Stop> {
     let transitions = route.transitions;
-    let ranks = transitions.ranks();
+    let added = transitions.added();
     let goal = route.goal.index();
     let base = levels.begin();
     let words = &mut *levels.words;
@@ -128,13 +145,13 @@ pub(super) fn search<const HAS_ODD: bool>(
     // Each state has a way back besides its moves on, but for the first.
     let mut roots = 1;
     let mut onward = 0;
+    let mut ways = [Way::default(); MOST_WAYS * AT_A_TIME];
     let found = 'search: loop {
         while this_end > 0 {
             let count = AT_A_TIME.min(this_end);
             this_end -= count;
             // The moves on of all of them first: there is no branch in that
             // but those that hardly ever go another way.
-            let mut ways = [Way::default(); WAYS];
             let mut ways_end = 0;
             for place in (this_end..this_end + count).rev() {
                 let state = this[place & (ROOM - 1)];
@@ -153,29 +170,28 @@ pub(super) fn search<const HAS_ODD: bool>(
                     }
                 }
                 let (exits, exit_count) = transitions.padded_exits(state);
-                let rises = u32::from(rises[index]);
-                let way = |exit: &Exit| {
-                    let direction = exit.reached.direction() as u32;
-                    let rise = rises >> (2 * direction) & 3;
-                    Way {
-                        successor: ranks.follow(exit, half_of(state)),
-                        word: (level + rise * LEVEL) | direction,
-                    }
+                let words_on = u32::from(WORDS_BY_RISES[usize::from(rises[index])]);
+                let Some(room) = ways[ways_end..].first_chunk_mut::<MOST_WAYS>() else {
+                    break;
+                };
+                let way = |exit: &Exit| Way {
+                    successor: added.follow(exit, half_of(state)),
+                    word: level + (words_on >> (4 * exit.direction as u32) & 15),
                 };
                 // All but the first state have three at most.
                 let [first, second, third, fourth] = exits;
-                for (place, exit) in [first, second, third].into_iter().enumerate() {
-                    ways[(ways_end + place) & (WAYS - 1)] = way(exit);
-                }
+                room[0] = way(first);
+                room[1] = way(second);
+                room[2] = way(third);
                 if exit_count > 3 {
-                    ways[(ways_end + 3) & (WAYS - 1)] = way(fourth);
+                    room[3] = way(fourth);
                 }
                 let new = select_unpredictable(is_best, exit_count, 0);
                 ways_end += new;
                 expanded += usize::from(is_best);
                 onward += new as u64;
             }
-            for &Way { successor, word } in &ways[..ways_end.min(WAYS)] {
+            for &Way { successor, word } in &ways[..ways_end] {
                 let known = &mut words[index_of(successor)];
                 let is_better = u32::from(*known) > word | MOVES;
                 *known = select_unpredictable(is_better, word as u16, *known);

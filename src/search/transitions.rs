@@ -2,8 +2,9 @@
 //!
 //! A move along a row leaves the arrangement as it is. A move between rows
 //! takes one tile past `columns - 1` others, which changes as many digits of
-//! the Cantor rank and one more: one table of ranks for each of these moves,
-//! half a megabyte in all for 3x3, built at first use.
+//! the Cantor rank and one more: a table for each of these moves tells what it
+//! adds to half the rank. On 3x3 most of them need few entries, as few bits
+//! decide: 120 KB in all, built at first use.
 
 #![expect(
     clippy::indexing_slicing,
@@ -16,8 +17,9 @@
 
 use std::sync::OnceLock;
 
-use super::index::{HALVES, LOW_BITS, Place, digits_of, half_of_digits, halves, phase};
-use super::visited::{Seen, filled_box};
+use super::arrays::filled_box;
+use super::index::{LOW_BITS, Place, digits_of, half_of_digits, halves, phase};
+
 use crate::puzzle::{Direction, MAX_CELLS, Shape};
 
 /// A state in a list or queue: half the rank in the lowest bits, then the
@@ -42,15 +44,109 @@ const NO_MOVE: u32 = Direction::ALL.len() as u32;
 const CODES: usize = 1 << 7;
 
 /// How a move takes a state to its successor.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 #[repr(align(16))]
 pub(super) struct Exit {
-    /// Where its table of ranks starts in [`Transitions::ranks`].
-    pub(super) table: u32,
+    /// What it does to half the rank.
+    table: Table,
     /// The successor, less its half rank.
     pub(super) code: Packed,
-    /// What is to be noted at the successor's index.
-    pub(super) reached: Seen,
+    /// The move itself.
+    pub(super) direction: Direction,
+}
+
+impl Exit {
+    /// What stands where there is no move.
+    const NONE: Exit = Exit {
+        table: Table::UNCHANGED,
+        code: 0,
+        direction: Direction::Up,
+    };
+}
+
+/// A part of [`Transitions::added`]: an entry for each value of the bits of
+/// half a rank that matter to a move.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Table {
+    /// The place of its first entry, in units of [`UNIT`].
+    begin: u16,
+    /// What is left of half a rank once it is shifted.
+    mask: u16,
+    shift: u8,
+}
+
+/// Entries that fill a cache line.
+const UNIT: usize = 32;
+
+/// Room for the tables of a shape: so much that no table can lead outside.
+const TABLES: usize = (UNIT + 1) << u16::BITS;
+
+/// Bits of half a rank on the boards that are not 3x3: the first of their
+/// digits is 0.
+const FEW_BITS: u32 = 12;
+
+impl Table {
+    /// Of the moves along a row: one entry, that changes nothing.
+    const UNCHANGED: Table = Table {
+        begin: 0,
+        mask: 0,
+        shift: 0,
+    };
+
+    /// Of the move between a cell and the one below, up or down.
+    const fn between_rows(shape: Shape, above: usize, way: usize) -> Table {
+        let mut units = 1;
+        let mut cell = 0;
+        while cell < above {
+            units += 2 * Table::units(shape, cell);
+            cell += 1;
+        }
+        let (shift, bits) = Table::decisive(shape, above);
+        Table {
+            begin: (units + way * Table::units(shape, above)) as u16,
+            mask: (1 << bits) - 1,
+            shift: shift as u8,
+        }
+    }
+
+    const fn units(shape: Shape, above: usize) -> usize {
+        (1 << Table::decisive(shape, above).1) / UNIT
+    }
+
+    /// The bits that decide: how many others are below them, and how many
+    /// they are.
+    ///
+    /// On 3x3 a move between the first cells of the first two rows changes
+    /// the first three digits, and they decide it; between the second cells
+    /// all but the last decide; and from the second row on the last three, and
+    /// the bit that has the parity of the first. All but two of the tables fit
+    /// in the first cache together.
+    const fn decisive(shape: Shape, above: usize) -> (u32, u32) {
+        if shape.cells() < MAX_CELLS {
+            return (0, FEW_BITS);
+        }
+        match above {
+            0 => (LOW_BITS, HALF_BITS - LOW_BITS),
+            1 => (2, HALF_BITS - 2),
+            2 => (0, HALF_BITS),
+            _ => (0, LOW_BITS + 1),
+        }
+    }
+
+    /// The table of a legal move from a cell.
+    pub(super) const fn of(shape: Shape, cell: usize, direction: Direction) -> Table {
+        match direction {
+            Direction::Left | Direction::Right => Table::UNCHANGED,
+            Direction::Down => Table::between_rows(shape, cell, 0),
+            Direction::Up => Table::between_rows(shape, cell - shape.columns(), 1),
+        }
+    }
+
+    /// Where the entry of half a rank is: below [`TABLES`].
+    #[inline(always)]
+    const fn place(self, half: u32) -> usize {
+        self.begin as usize * UNIT + (half >> (self.shift & 15) & self.mask as u32) as usize
+    }
 }
 
 /// The moves of one shape. For an even number of columns the parity of an
@@ -60,13 +156,8 @@ pub(super) struct Transitions {
     shape: Shape,
     /// More than half of any rank.
     room: u32,
-    /// The tables: the new half of a rank at the place of the old one. The
-    /// first one changes nothing: moves along a row share it. For 3x3 there
-    /// are thirteen, and [`INDICES`] leave room for sixteen.
-    ranks: Box<[u16; INDICES]>,
-    /// What they come to for moves that change few digits: all 0 for shapes
-    /// that are not 3x3, which never look at them.
-    short: Box<Short>,
+    /// The tables: what a move adds to half a rank, modulo 2^16.
+    added: Box<[u16; TABLES]>,
     /// For each code the moves on, without the one back.
     exits: [[Exit; 4]; CODES],
     /// How many of them there are.
@@ -88,11 +179,8 @@ impl Transitions {
 
     fn build(shape: Shape, goal_phase: u32) -> Transitions {
         let cells = shape.cells();
-        let mut ranks = filled_box(0);
-        for (half, rank) in ranks.iter_mut().enumerate().take(HALVES as usize) {
-            *rank = half as u16;
-        }
-        let mut steps = [[Exit::default(); 4]; MAX_CELLS];
+        let mut added = filled_box(0);
+        let mut steps = [[Exit::NONE; 4]; MAX_CELLS];
         for (cell, steps) in steps.iter_mut().enumerate().take(cells) {
             for (direction, step) in Direction::ALL.into_iter().zip(steps) {
                 if let Some(next) = shape.neighbour(cell, direction) {
@@ -100,17 +188,17 @@ impl Transitions {
                 }
             }
             if let Some(below) = shape.neighbour(cell, Direction::Down) {
-                let down_table = exit(shape, cell, below, Direction::Down).table;
-                let up_table = exit(shape, below, cell, Direction::Up).table;
+                let down = Table::of(shape, cell, Direction::Down);
+                let up = Table::of(shape, below, Direction::Up);
                 let parity = phase(shape, cell) ^ goal_phase;
                 for half in halves(shape) {
                     let next = half_below(shape, cell, half, parity);
-                    ranks[(down_table | half) as usize] = next as u16;
-                    ranks[(up_table | next) as usize] = half as u16;
+                    added[down.place(half)] = (next as u16).wrapping_sub(half as u16);
+                    added[up.place(next)] = (half as u16).wrapping_sub(next as u16);
                 }
             }
         }
-        let mut exits = [[Exit::default(); 4]; CODES];
+        let mut exits = [[Exit::NONE; 4]; CODES];
         let mut counts = [0; CODES];
         for (cell, steps) in steps.iter().enumerate().take(cells) {
             let moves =
@@ -130,8 +218,7 @@ impl Transitions {
         Transitions {
             shape,
             room: halves(shape).max().map_or(0, |most| most + 1),
-            short: Short::of(shape, &ranks),
-            ranks,
+            added,
             exits,
             counts,
             steps,
@@ -182,112 +269,35 @@ impl Transitions {
         (&self.exits[code], usize::from(self.counts[code] & 7))
     }
 
-    /// The tables of ranks, in an array in which any masked index is good.
+    /// The tables, in an array in which any masked index is good.
     #[inline]
-    pub(super) fn ranks(&self) -> Ranks<'_> {
-        Ranks(&self.ranks)
-    }
-
-    /// The short tables, of 3x3.
-    #[inline]
-    pub(super) fn short(&self) -> &Short {
-        &self.short
+    pub(super) fn added(&self) -> Added<'_> {
+        Added(&self.added)
     }
 
     /// The place that a legal move leads to.
     #[inline]
     pub(super) fn step(&self, place: Place, direction: Direction) -> Place {
         let exit = &self.steps[place.cell][direction as usize];
-        unpack(self.ranks().follow(exit, place.half))
+        unpack(self.added().follow(exit, place.half))
     }
 }
 
-/// Tables of ranks in which there is one entry for all half ranks that agree
-/// in the digits that matter: together they fit in the first cache. By the
-/// cell above and the direction; for 3x3, where all three are true.
-pub(super) struct Short {
-    /// From the first cell: what the high bits become.
-    high: [[u16; 1 << (HALF_BITS - LOW_BITS)]; 2],
-    /// From the second cell: what is added, by all but the last two bits.
-    added: [[u16; 1 << (HALF_BITS - 2)]; 2],
-    /// From the second row: what the low bits and the one above become.
-    low: [[[u8; 1 << (LOW_BITS + 1)]; 2]; 3],
-}
-
-/// The bits that a move from the second row changes, and the parity that
-/// decides how.
-const LOW: u16 = (1 << (LOW_BITS + 1)) - 1;
-
-impl Short {
-    fn of(shape: Shape, ranks: &[u16; INDICES]) -> Box<Short> {
-        let mut short = Box::new(Short {
-            high: [[0; 1 << (HALF_BITS - LOW_BITS)]; 2],
-            added: [[0; 1 << (HALF_BITS - 2)]; 2],
-            low: [[[0; 1 << (LOW_BITS + 1)]; 2]; 3],
-        });
-        if shape != Shape::EIGHT {
-            return short;
-        }
-        for half in halves(shape) {
-            let place = half as usize;
-            for (way, direction) in Short::WAYS.into_iter().enumerate() {
-                let next = |above| ranks[Short::table(above, direction) << HALF_BITS | place];
-                short.high[way][place >> LOW_BITS] = next(0) >> LOW_BITS << LOW_BITS;
-                short.added[way][place >> 2] = next(1).wrapping_sub(half as u16);
-                for (row, tables) in short.low.iter_mut().enumerate() {
-                    tables[way][place & usize::from(LOW)] = (next(3 + row) & LOW) as u8;
-                }
-            }
-        }
-        short
-    }
-
-    /// The ways of the tables.
-    const WAYS: [Direction; 2] = [Direction::Up, Direction::Down];
-
-    /// The whole table between a cell and the one below.
-    const fn table(above: usize, direction: Direction) -> usize {
-        let columns = Shape::EIGHT.columns();
-        match direction {
-            Direction::Down => table_of(above, columns, direction),
-            _ => table_of(above + columns, columns, direction),
-        }
-    }
-
-    /// The half rank after a move from a cell of 3x3.
-    #[inline(always)]
-    pub(super) fn follow(
-        &self,
-        ranks: Ranks<'_>,
-        cell: usize,
-        direction: Direction,
-        half: u16,
-    ) -> u16 {
-        let (above, way) = match direction {
-            Direction::Left | Direction::Right => return half,
-            Direction::Up => (cell - Shape::EIGHT.columns(), 0),
-            Direction::Down => (cell, 1),
-        };
-        let place = usize::from(half) & ((1 << HALF_BITS) - 1);
-        match above {
-            0 => self.high[way][place >> LOW_BITS] | half & (LOW >> 1),
-            1 => half.wrapping_add(self.added[way][place >> 2]),
-            2 => ranks.0[Short::table(above, direction) << HALF_BITS | place],
-            _ => half & !LOW | u16::from(self.low[above - 3][way][place & usize::from(LOW)]),
-        }
-    }
-}
-
-/// The tables of ranks of a shape.
+/// The tables of a shape.
 #[derive(Clone, Copy)]
-pub(super) struct Ranks<'a>(pub(super) &'a [u16; INDICES]);
+pub(super) struct Added<'a>(&'a [u16; TABLES]);
 
-impl Ranks<'_> {
+impl Added<'_> {
     /// The successor of a state with this half rank.
     #[inline]
     pub(super) fn follow(self, exit: &Exit, half: u32) -> Packed {
-        let place = (exit.table | half) as usize & (INDICES - 1);
-        exit.code | Packed::from(self.0[place])
+        exit.code | Packed::from(self.half(exit.table, half as u16))
+    }
+
+    /// Half the rank after a move that has this table.
+    #[inline(always)]
+    pub(super) fn half(self, table: Table, half: u16) -> u16 {
+        half.wrapping_add(self.0[table.place(u32::from(half))])
     }
 }
 
@@ -337,16 +347,6 @@ pub(super) fn arrival_of(state: Packed) -> Direction {
     Direction::ALL[(state >> INDEX_BITS) as usize & 3]
 }
 
-/// The table of the ranks that a legal move leads to: 0 along a row, else two
-/// for each cell with another below.
-pub(super) const fn table_of(cell: usize, columns: usize, direction: Direction) -> usize {
-    match direction {
-        Direction::Left | Direction::Right => 0,
-        Direction::Down => 1 + 2 * cell,
-        Direction::Up => 2 + 2 * (cell - columns),
-    }
-}
-
 #[inline]
 fn code_of(state: Packed) -> usize {
     (state >> HALF_BITS) as usize & (CODES - 1)
@@ -354,9 +354,9 @@ fn code_of(state: Packed) -> usize {
 
 fn exit(shape: Shape, from: usize, to: usize, direction: Direction) -> Exit {
     Exit {
-        table: (table_of(from, shape.columns(), direction) << HALF_BITS) as u32,
+        table: Table::of(shape, from, direction),
         code: pack(to, direction as u32, 0),
-        reached: Seen::by(direction),
+        direction,
     }
 }
 

@@ -11,7 +11,8 @@ use crate::puzzle::Direction;
 /// Everything that a running search writes to.
 ///
 /// A new one is empty; what a method needs is allocated when it first runs and
-/// kept: half a megabyte for the breadth-first methods on 3x3, and up to two
+/// kept: on 3x3 a quarter of a megabyte for bidirectional search, less than one
+/// for BFS from one end, and up to two
 /// for the best-first ones. A search never reads
 /// what another has left, so a workspace is ready for the next one also where
 /// the last was broken off.
