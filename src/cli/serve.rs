@@ -33,14 +33,10 @@ pub(super) struct Args {
     pub(super) print_config: bool,
 
     /// Address to listen on: IP:PORT, where port 0 takes a free one, or
-    /// unix:PATH. May be given several times. Each is printed on standard
-    /// output, on a line: `listening on http://127.0.0.1:50051`
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:50051",
-        value_delimiter = ','
-    )]
+    /// unix:PATH. May be given several times (in LOYD_LISTEN with commas
+    /// between). Each is printed on standard output, on a line: `listening on
+    /// http://127.0.0.1:50051`
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:50051")]
     listen: Vec<Address>,
 
     /// Address for the operator alone, IP:PORT: metrics (/metrics) and probes
@@ -158,8 +154,9 @@ pub(super) struct Args {
     grpc_web: Switch,
 
     /// Where a page comes from that may call by gRPC-Web, as
-    /// https://example.org; `*` for all. May be given several times
-    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
+    /// https://example.org; `*` for all. May be given several times (in
+    /// LOYD_GRPC_WEB_ORIGIN with commas between)
+    #[arg(long, value_name = "ORIGIN")]
     grpc_web_origin: Vec<Origin>,
 
     /// How long connections and calls are still taken after SIGTERM or Ctrl-C,

@@ -28,8 +28,8 @@ pub(super) struct ServerTlsArgs {
 
     /// Of those refuse all but this one, by a subject alternative name of its
     /// certificate: a host name, a URI or an e-mail address. May be given
-    /// several times
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    /// several times (in LOYD_TLS_ALLOW_CLIENT with commas between)
+    #[arg(long, value_name = "NAME")]
     tls_allow_client: Vec<ClientIdentity>,
 
     /// How long a TLS handshake may take

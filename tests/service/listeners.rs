@@ -68,6 +68,16 @@ fn a_socket_has_its_mode_and_goes_with_the_server() {
 }
 
 #[test]
+fn a_path_may_have_a_comma() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a,b.sock");
+    let unix = format!("unix:{}", path.to_str().unwrap());
+    let process = Process::listening(&[&unix], &[]);
+    assert_eq!(process.uris, [unix.as_str()]);
+    assert!(solves(&unix));
+}
+
+#[test]
 fn a_socket_that_a_killed_server_left_is_replaced() {
     let (_directory, path, unix) = socket();
     let mut killed = Process::listening(&[&unix], &[]);
