@@ -19,6 +19,7 @@ mod tls;
 mod trailers;
 mod web;
 mod wire;
+mod unix;
 
 use std::future::Future;
 use std::net::SocketAddr;
