@@ -328,6 +328,10 @@ impl Load {
             let since = pace.wait().await;
             let answered = self.client.solve(request).await;
             if let Err(status) = &answered {
+                let error = RemoteError::of_first_call(&self.args.connect, status);
+                if tally.boards == 0 && matches!(error, RemoteError::Connect { .. }) {
+                    return Err(error);
+                }
                 tally
                     .first_error
                     .get_or_insert_with(|| remote::describe(status));
@@ -358,7 +362,7 @@ impl Load {
             .client
             .solve_batch(ReceiverStream::new(sent))
             .await
-            .map_err(|status| lost(&tally, &status))?
+            .map_err(|status| RemoteError::of_first_call(&self.args.connect, &status))?
             .into_inner();
         let sender = tokio::spawn(async move {
             let mut pace = Pace::new(self.args.rate);

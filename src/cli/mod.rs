@@ -19,6 +19,8 @@ mod solve;
 mod task;
 mod tls;
 
+use std::fmt;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -93,6 +95,18 @@ pub fn run() -> ExitCode {
         Command::Health(args) => health::run(args),
     };
     exit.into()
+}
+
+/// Writes on standard output what a command was asked for.
+///
+/// # Errors
+/// Where that fails; but not where whoever reads it has seen enough (`| head -1`).
+fn print(text: fmt::Arguments<'_>) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_fmt(text).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }
 
 /// Ways in for the fuzz targets. Not in ordinary builds.

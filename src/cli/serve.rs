@@ -12,7 +12,6 @@ use tonic::service::Routes;
 
 use super::exit::Exit;
 use super::options::{Algorithm, parse_count, parse_duration, parse_positive_duration};
-use super::signals;
 use super::tls::ServerTlsArgs;
 use crate::server::{Address, Bound, Config, ConnectionSettings, Drained, Origin, Services, Tls};
 use crate::service::{self, Settings, Solver};
@@ -321,11 +320,10 @@ impl Args {
 pub(super) fn print_config(args: Args, config: Result<String, String>) -> Exit {
     let origins = args.web_origins();
     match args.tls.settings(&args.listen).and(origins).and(config) {
-        Ok(config) => {
-            // Whoever reads it may have seen enough.
-            let _ = io::stdout().write_all(config.as_bytes());
-            Exit::Done
-        }
+        Ok(config) => match print(format_args!("{config}")) {
+            Ok(()) => Exit::Done,
+            Err(error) => Exit::Lost.because(format!("cannot write the options: {error}")),
+        },
         Err(error) => Exit::Usage.because(error),
     }
 }

@@ -15,7 +15,7 @@ mod listener;
 mod messages;
 mod observe;
 mod stream;
-mod tls;
+pub(crate) mod tls;
 mod trailers;
 mod web;
 mod wire;
