@@ -13,6 +13,7 @@ use tonic::service::Routes;
 use super::exit::Exit;
 use super::options::{Algorithm, parse_count, parse_duration, parse_positive_duration};
 use super::tls::ServerTlsArgs;
+use super::{print, signals};
 use crate::server::{Address, Bound, Config, ConnectionSettings, Drained, Origin, Services, Tls};
 use crate::service::{self, Settings, Solver};
 #[cfg(feature = "otlp")]
@@ -203,17 +204,23 @@ struct ConnectionArgs {
     #[arg(long, value_name = "N", default_value_t = ConnectionSettings::default().max_local_resets)]
     max_local_resets: usize,
 
-    /// How long a client may take to say that it speaks HTTP/2
+    /// How long a client may take to say that it speaks HTTP/2, or for the
+    /// headers of a request by HTTP/1.1
     #[arg(long, value_name = "TIME", value_parser = parse_positive_duration, default_value = "10s")]
     hello_timeout: Duration,
 
-    /// Ping a connection that is silent for so long
+    /// Ping a connection that is silent for so long (over HTTP/1.1, by TCP)
     #[arg(long, value_name = "TIME", value_parser = parse_positive_duration, default_value = "60s")]
     keepalive_interval: Duration,
 
     /// Close a connection that leaves a ping unanswered for so long
     #[arg(long, value_name = "TIME", value_parser = parse_positive_duration, default_value = "20s")]
     keepalive_timeout: Duration,
+
+    /// End a call by gRPC-Web over HTTP/1.1, which has no pings, that had to
+    /// wait so long in all for its request, with DEADLINE_EXCEEDED
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration, default_value = "60s")]
+    web_request_timeout: Duration,
 
     /// The longest that a call may take, whatever deadline it asks for; a
     /// stream's too [default: none]
@@ -248,6 +255,7 @@ impl From<ConnectionArgs> for ConnectionSettings {
             hello_timeout: args.hello_timeout,
             keepalive_interval: args.keepalive_interval,
             keepalive_timeout: args.keepalive_timeout,
+            web_request_timeout: args.web_request_timeout,
             max_deadline: args.max_deadline,
             max_header_bytes: args.max_header_bytes,
             idle_timeout: args.idle_timeout,

@@ -10,16 +10,19 @@ mod drain;
 pub(crate) mod file;
 mod health;
 mod hello;
+mod http1;
 mod lifetime;
 mod listener;
 mod messages;
 mod observe;
+mod protocol;
 mod stream;
 pub(crate) mod tls;
 mod trailers;
-mod web;
-mod wire;
 mod unix;
+mod web;
+mod web_request;
+mod wire;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -337,7 +340,7 @@ impl Accepting {
                     tracing::debug!(%peer, "too many connections; this one is closed");
                 }
                 Ok((stream, peer)) => {
-                    stream.prepare();
+                    stream.prepare(&self.serving);
                     let mut serving = self.serving.clone();
                     serving.handler.calls = Calls::new(Arc::clone(&self.running));
                     serving.handler.peer = peer.to_string().into();
