@@ -12,9 +12,15 @@ pub(super) struct Messages {
     came: usize,
     /// How much of the message is still to come.
     left: usize,
+    longest: usize,
 }
 
 impl Messages {
+    /// The length of the longest message that has begun.
+    pub(super) fn longest(&self) -> usize {
+        self.longest
+    }
+
     /// How many messages end in these bytes, the next of the body.
     pub(super) fn end_in(&mut self, mut bytes: &[u8]) -> u64 {
         let mut ended = 0;
@@ -40,6 +46,7 @@ impl Messages {
             if self.came == PREFIX {
                 let [_, length @ ..] = self.prefix;
                 self.left = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
+                self.longest = self.longest.max(self.left);
             }
         }
     }
@@ -65,5 +72,8 @@ mod tests {
         let mut messages = Messages::default();
         assert_eq!(messages.end_in(&body[..7]), 0);
         assert_eq!(messages.end_in(&body[7..13]), 2);
+        assert_eq!(messages.longest(), 3);
+        assert_eq!(messages.end_in(&body[13..18]), 0);
+        assert_eq!(messages.longest(), 200);
     }
 }

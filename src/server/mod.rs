@@ -16,6 +16,7 @@ mod listener;
 mod messages;
 mod observe;
 mod protocol;
+mod size_limit;
 mod stream;
 pub(crate) mod tls;
 mod trailers;
@@ -45,6 +46,7 @@ use health::Health;
 use lifetime::Calls;
 pub use listener::{Address, AddressError, BindError};
 use listener::{Listener, Listeners};
+use size_limit::Limited;
 pub use tls::{Tls, TlsError, TlsSettings};
 use web::Web;
 pub use web::{Origin, OriginError};
@@ -212,7 +214,9 @@ impl Bound {
         cut: impl Future<Output = ()>,
     ) -> Result<Drained, tonic_reflection::server::Error> {
         let (serving, health) = Health::new(services.names);
-        let mut routes = services.routes.add_service(health.into_server());
+        let mut routes = services
+            .routes
+            .add_service(Limited::new(health.into_server()));
         if config.reflection {
             routes = add_reflection(routes, services.descriptors)?;
         }
@@ -394,6 +398,6 @@ fn add_reflection(
     };
     // Many clients still ask by the older name alone.
     Ok(routes
-        .add_service(builder().build_v1()?)
-        .add_service(builder().build_v1alpha()?))
+        .add_service(Limited::new(builder().build_v1()?))
+        .add_service(Limited::new(builder().build_v1alpha()?)))
 }

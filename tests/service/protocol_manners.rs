@@ -311,6 +311,39 @@ async fn what_is_no_call_is_refused_in_words_of_http() {
     assert_eq!(refused(&web, "OPTIONS", None).await.0, 200);
 }
 
+#[tokio::test]
+async fn every_service_refuses_a_message_over_the_limit_alike() {
+    let server = Server::start().await;
+    let too_long = framed(0, &vec![0; (4 << 20) + 1]);
+    // As far as it is read.
+    let declared = [&[0][..], &(4_194_305_u32).to_be_bytes(), &[10; 1000]].concat();
+    for path in [
+        SOLVE,
+        SOLVE_BATCH,
+        "/grpc.health.v1.Health/Check",
+        "/grpc.health.v1.Health/Watch",
+        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+    ] {
+        for body in [&too_long, &declared] {
+            let answer = call(&server, path, &[], body.clone()).await;
+            assert_eq!(answer.code(), Code::ResourceExhausted, "{path}");
+            let message = answer.header("grpc-message").unwrap();
+            assert!(message.contains("4194304"), "{path}: {message}");
+        }
+    }
+    // A small one that grows.
+    for (encoding, name) in ENCODINGS {
+        let mut health = HealthClient::new(server.channel().await).send_compressed(encoding);
+        let service = "x".repeat(16 << 20);
+        let status = soon(health.check(HealthCheckRequest { service })).await;
+        let status = status.unwrap_err();
+        assert_eq!(status.code(), Code::ResourceExhausted, "{name}");
+        assert!(status.message().contains("4194304"), "{status:?}");
+    }
+    is_well(&server).await;
+}
+
 /// Frames that hold no message: what they are, and what is answered.
 #[tokio::test]
 async fn odd_frames_cost_their_call_alone() {
