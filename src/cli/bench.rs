@@ -17,7 +17,7 @@ use tonic::transport::Channel;
 
 use super::connect::connect;
 use super::exit::Exit;
-use super::options::{SearchArgs, parse_count, parse_duration};
+use super::options::{SearchArgs, parse_count, parse_positive_duration};
 use super::remote::{self, RemoteError};
 use super::tls::ClientTlsArgs;
 use crate::puzzle::{Board, Problem, Shape, cantor};
@@ -73,7 +73,7 @@ pub(super) struct Args {
     rate: Option<NonZeroU32>,
 
     /// How long to send
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5s",
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration, default_value = "5s",
           conflicts_with = "count")]
     duration: Duration,
 

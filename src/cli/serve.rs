@@ -32,8 +32,8 @@ pub(super) struct Args {
     #[arg(long)]
     pub(super) print_config: bool,
 
-    /// Address to listen on: IP:PORT, where port 0 takes a free one, or
-    /// unix:PATH. May be given several times (in LOYD_LISTEN with commas
+    /// Address to listen on: IP:PORT, where port 0 takes a free one and [::]
+    /// takes IPv4 too (unless the system says otherwise), or unix:PATH. May be given several times (in LOYD_LISTEN with commas
     /// between). Each is printed on standard output, on a line: `listening on
     /// http://127.0.0.1:50051`
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:50051")]

@@ -312,6 +312,28 @@ async fn what_is_no_call_is_refused_in_words_of_http() {
 }
 
 #[tokio::test]
+async fn a_method_of_one_message_takes_no_second() {
+    let server = Server::start().await;
+    let solve = sample().encode_to_vec();
+    for (path, message) in [
+        (SOLVE, &solve[..]),
+        ("/grpc.health.v1.Health/Check", b""),
+        ("/grpc.health.v1.Health/Watch", b""),
+    ] {
+        let one = framed(0, message);
+        for more in [&one[..], &[0, 0, 0, 0, 9], &framed(0, &[0; 100_000])] {
+            let answer = call(&server, path, &[], [&one, more].concat()).await;
+            assert_eq!(answer.code(), Code::Unimplemented, "{path}");
+            let said = answer.header("grpc-message").unwrap();
+            assert!(said.contains("one%20message"), "{said}");
+        }
+    }
+    let answer = call(&server, SOLVE, &[], framed(0, &solve)).await;
+    assert_eq!(answer.code(), Code::Ok);
+    is_well(&server).await;
+}
+
+#[tokio::test]
 async fn every_service_refuses_a_message_over_the_limit_alike() {
     let server = Server::start().await;
     let too_long = framed(0, &vec![0; (4 << 20) + 1]);
