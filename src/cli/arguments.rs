@@ -61,17 +61,14 @@ pub(super) fn parse<C>(mut arguments: Vec<OsString>) -> Result<(C, ArgMatches), 
 where
     C: CommandFactory + FromArgMatches,
 {
-    let with_environment =
-        || C::command().mut_subcommand(COMMAND, |command| command.mut_args(with_variable));
-    let given = with_environment()
+    // Without the environment: what is wrong with the command line itself.
+    let by_flags = C::command().try_get_matches_from(&arguments);
+    let given = with_environment::<C>(by_flags.as_ref().ok())
         .try_get_matches_from(&arguments)
-        .map_err(|error| {
-            // Without the environment, only what it did wrong comes out right.
-            match C::command().try_get_matches_from(&arguments) {
-                Ok(_) => ArgumentsError::Elsewhere(of_variable(&error)),
-                Err(error) if error.use_stderr() => ArgumentsError::CommandLine(error),
-                Err(_) => ArgumentsError::CommandLine(error),
-            }
+        .map_err(|error| match by_flags {
+            Ok(_) => ArgumentsError::Elsewhere(of_variable(&error)),
+            Err(error) if error.use_stderr() => ArgumentsError::CommandLine(error),
+            Err(_) => ArgumentsError::CommandLine(error),
         })?;
     if let Some((COMMAND, serve)) = given.subcommand()
         && let Some(path) = serve.get_one::<PathBuf>(FILE)
@@ -101,7 +98,10 @@ where
         let place = arguments.len().min(2);
         arguments.splice(place..place, left_open.map(|(_, option)| option));
     }
-    let matches = with_environment()
+    let by_flags = C::command()
+        .try_get_matches_from(&arguments)
+        .map_err(ArgumentsError::CommandLine)?;
+    let matches = with_environment::<C>(Some(&by_flags))
         .try_get_matches_from(arguments)
         .map_err(ArgumentsError::CommandLine)?;
     let parsed = C::from_arg_matches(&matches).map_err(ArgumentsError::CommandLine)?;
@@ -147,14 +147,35 @@ fn variable(option: &str) -> String {
     format!("{PREFIX}{}", option.replace('-', "_").to_uppercase())
 }
 
-fn with_variable(arg: Arg) -> Arg {
-    match arg.get_long() {
-        Some(name) if !QUESTIONS.contains(&name) => {
-            let variable = variable(name);
-            arg.env(variable)
-        }
-        _ => arg,
-    }
+/// The command, whose options are also read from variables. `by_flags` are its
+/// matches without them.
+fn with_environment<C: CommandFactory>(by_flags: Option<&ArgMatches>) -> Command {
+    let flags = by_flags
+        .and_then(ArgMatches::subcommand)
+        .filter(|(name, _)| *name == COMMAND)
+        .map(|(_, matches)| matches);
+    C::command().mut_subcommand(COMMAND, |command| {
+        command.mut_args(|arg| with_variable(arg, flags))
+    })
+}
+
+fn with_variable(arg: Arg, flags: Option<&ArgMatches>) -> Arg {
+    let Some(name) = arg.get_long().filter(|name| !QUESTIONS.contains(name)) else {
+        return arg;
+    };
+    let variable = variable(name);
+    // A variable can't be repeated, so commas part what is in a list. A flag
+    // and a key of the file can, and keep their commas: names of clients and of
+    // files may have some.
+    let is_flag = flags.is_some_and(|flags| {
+        flags.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
+    });
+    let arg = if is_list(&arg) && !is_flag {
+        arg.value_delimiter(',')
+    } else {
+        arg
+    };
+    arg.env(variable)
 }
 
 fn read(path: &Path) -> Result<Vec<Entry>, String> {

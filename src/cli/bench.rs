@@ -17,7 +17,7 @@ use tonic::transport::Channel;
 
 use super::connect::connect;
 use super::exit::Exit;
-use super::options::{SearchArgs, parse_count, parse_duration};
+use super::options::{SearchArgs, parse_count, parse_positive_duration};
 use super::remote::{self, RemoteError};
 use super::tls::ClientTlsArgs;
 use crate::puzzle::{Board, Problem, Shape, cantor};
@@ -73,7 +73,7 @@ pub(super) struct Args {
     rate: Option<NonZeroU32>,
 
     /// How long to send
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5s",
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration, default_value = "5s",
           conflicts_with = "count")]
     duration: Duration,
 
@@ -328,6 +328,10 @@ impl Load {
             let since = pace.wait().await;
             let answered = self.client.solve(request).await;
             if let Err(status) = &answered {
+                let error = RemoteError::of_first_call(&self.args.connect, status);
+                if tally.boards == 0 && matches!(error, RemoteError::Connect { .. }) {
+                    return Err(error);
+                }
                 tally
                     .first_error
                     .get_or_insert_with(|| remote::describe(status));
@@ -358,7 +362,7 @@ impl Load {
             .client
             .solve_batch(ReceiverStream::new(sent))
             .await
-            .map_err(|status| lost(&tally, &status))?
+            .map_err(|status| RemoteError::of_first_call(&self.args.connect, &status))?
             .into_inner();
         let sender = tokio::spawn(async move {
             let mut pace = Pace::new(self.args.rate);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hyper::http::uri::PathAndQuery;
 use tonic::transport::{Channel, Endpoint};
 
 use super::remote::{RemoteError, root};
@@ -50,6 +51,8 @@ fn endpoint(uri: &str, tls: &ClientTlsArgs) -> Result<Endpoint, RemoteError> {
         }
     } else if !matches!(scheme, Some("http" | "https"))
         || !endpoint.uri().authority().is_some_and(is_host_and_port)
+        // It would not be asked for: the path of a call is its method.
+        || !matches!(endpoint.uri().path_and_query().map(PathAndQuery::as_str), None | Some("/"))
     {
         return Err(bad());
     }

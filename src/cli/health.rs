@@ -1,6 +1,5 @@
 //! `loyd health`: asks a server whether it serves, for probes of containers.
 
-use std::io::{self, Write};
 use std::time::Duration;
 
 use tonic::Code;
@@ -11,6 +10,7 @@ use tonic_health::pb::health_client::HealthClient;
 use super::connect::connect;
 use super::exit::Exit;
 use super::options::parse_positive_duration;
+use super::print;
 use super::remote::{RemoteError, describe};
 use super::tls::ClientTlsArgs;
 
@@ -58,14 +58,11 @@ pub(super) fn run(args: Args) -> Exit {
         Err(error) => return Exit::Lost.because(format!("cannot start the runtime: {error}")),
     };
     match runtime.block_on(ask(&args)) {
-        Ok(status) => {
-            // The exit code tells it too.
-            let _ = writeln!(io::stdout(), "{}", status.as_str_name());
-            match status {
-                ServingStatus::Serving => Exit::Done,
-                _ => Exit::NotServing,
-            }
-        }
+        Ok(status) => match print(format_args!("{}\n", status.as_str_name())) {
+            Err(error) => Exit::Lost.because(format!("cannot write the health: {error}")),
+            Ok(()) if status == ServingStatus::Serving => Exit::Done,
+            Ok(()) => Exit::NotServing,
+        },
         Err(HealthError::Remote(error)) => error.exit().because(error),
         Err(error) => Exit::Unavailable.because(error),
     }

@@ -19,6 +19,8 @@ mod solve;
 mod task;
 mod tls;
 
+use std::fmt;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -44,6 +46,9 @@ Examples:
   loyd solve --connect http://127.0.0.1:50051 < boards.txt
   loyd compare '8 6 7 2 5 4 3 0 1'";
 
+const TIMES: &str = "\
+A TIME is written 500ms, 5s, 2h or 1m 30s; a number alone means seconds.";
+
 #[derive(Parser)]
 #[command(
     name = "loyd",
@@ -61,14 +66,17 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Serve loyd.v1.SolverService over gRPC
+    #[command(after_help = TIMES)]
     Serve(Box<serve::Args>),
     /// Solve boards from the arguments or, with none, one a line from standard input
     Solve(solve::Args),
     /// Solve boards by every method and compare what each took
     Compare(compare::Args),
     /// Load a server and tell how it kept up
+    #[command(after_help = TIMES)]
     Bench(bench::Args),
     /// Ask a server whether it serves: exit code 0 if it does, 1 if not, 69 without an answer
+    #[command(after_help = TIMES)]
     Health(health::Args),
 }
 
@@ -93,6 +101,18 @@ pub fn run() -> ExitCode {
         Command::Health(args) => health::run(args),
     };
     exit.into()
+}
+
+/// Writes on standard output what a command was asked for.
+///
+/// # Errors
+/// Where that fails; but not where whoever reads it has seen enough (`| head -1`).
+fn print(text: fmt::Arguments<'_>) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_fmt(text).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }
 
 /// Ways in for the fuzz targets. Not in ordinary builds.

@@ -113,8 +113,9 @@ const SHORTEST: Duration = Duration::from_millis(1);
 pub(super) fn parse_duration(value: &str) -> Result<Duration, String> {
     let duration = match value.parse() {
         Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => humantime::parse_duration(value)
-            .map_err(|error| format!("`{value}` is not a time such as 500ms, 5s or 2m: {error}"))?,
+        Err(_) => humantime::parse_duration(value).map_err(|error| {
+            format!("`{value}` is not a time such as 500ms, 5s, 2m or 5 (seconds): {error}")
+        })?,
     };
     if duration > LONGEST {
         return Err(format!("`{value}` is longer than a year"));

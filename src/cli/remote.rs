@@ -39,7 +39,7 @@ const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RemoteError {
     #[error(
-        "`{uri}` is not the address of a server: write http://HOST:PORT, https://HOST:PORT or unix:PATH"
+        "`{uri}` is not the address of a server: write http://HOST:PORT, https://HOST:PORT (without a path) or unix:PATH"
     )]
     BadUri { uri: String },
     #[error("{0}")]
@@ -58,6 +58,25 @@ impl RemoteError {
             RemoteError::BadUri { .. } | RemoteError::Tls(_) => Exit::Usage,
             RemoteError::Connect { .. } => Exit::Unavailable,
             RemoteError::Lost { .. } | RemoteError::Start(_) => Exit::Lost,
+        }
+    }
+}
+
+impl RemoteError {
+    /// Why the first call to a server failed. One that came to no answer at all
+    /// tells that nothing there speaks gRPC as we do: the port of a server with
+    /// TLS, or without, looks like that.
+    pub(super) fn of_first_call(uri: &str, status: &Status) -> RemoteError {
+        // What a server answers has no cause here.
+        match std::error::Error::source(status) {
+            Some(source) => RemoteError::Connect {
+                uri: uri.to_owned(),
+                reason: root(source),
+            },
+            None => RemoteError::Lost {
+                answered: 0,
+                reason: describe(status),
+            },
         }
     }
 }
@@ -158,7 +177,7 @@ pub(super) fn solve(
             .name("loyd-input".to_owned())
             .spawn(move || read_batches(&task, &boards, &batches))
             .map_err(RemoteError::Start)?;
-        exchange(channel, goal, options, input, output).await
+        exchange(uri, channel, goal, options, input, output).await
     })
 }
 
@@ -207,6 +226,7 @@ fn read_batches(task: &Task, boards: &[String], batches: &mpsc::Sender<io::Resul
 }
 
 async fn exchange(
+    uri: &str,
     channel: Channel,
     goal: Option<wire::Board>,
     options: wire::SolveOptions,
@@ -224,7 +244,7 @@ async fn exchange(
     let called = client.solve_batch(ReceiverStream::new(requests));
     let mut responses = match tokio::time::timeout(FIRST_ANSWER_TIMEOUT, called).await {
         Ok(called) => called
-            .map_err(|status| exchange.lost(&status))?
+            .map_err(|status| RemoteError::of_first_call(uri, &status))?
             .into_inner(),
         Err(_) => return Err(exchange.broken("the server does not answer").into()),
     };

@@ -12,8 +12,8 @@ use tonic::service::Routes;
 
 use super::exit::Exit;
 use super::options::{Algorithm, parse_count, parse_duration, parse_positive_duration};
-use super::signals;
 use super::tls::ServerTlsArgs;
+use super::{print, signals};
 use crate::server::{Address, Bound, Config, ConnectionSettings, Drained, Origin, Services, Tls};
 use crate::service::{self, Settings, Solver};
 #[cfg(feature = "otlp")]
@@ -32,15 +32,11 @@ pub(super) struct Args {
     #[arg(long)]
     pub(super) print_config: bool,
 
-    /// Address to listen on: IP:PORT, where port 0 takes a free one, or
-    /// unix:PATH. May be given several times. Each is printed on standard
-    /// output, on a line: `listening on http://127.0.0.1:50051`
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:50051",
-        value_delimiter = ','
-    )]
+    /// Address to listen on: IP:PORT, where port 0 takes a free one and [::]
+    /// takes IPv4 too (unless the system says otherwise), or unix:PATH. May be given several times (in LOYD_LISTEN with commas
+    /// between). Each is printed on standard output, on a line: `listening on
+    /// http://127.0.0.1:50051`
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:50051")]
     listen: Vec<Address>,
 
     /// Address for the operator alone, IP:PORT: metrics (/metrics) and probes
@@ -158,8 +154,9 @@ pub(super) struct Args {
     grpc_web: Switch,
 
     /// Where a page comes from that may call by gRPC-Web, as
-    /// https://example.org; `*` for all. May be given several times
-    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
+    /// https://example.org; `*` for all. May be given several times (in
+    /// LOYD_GRPC_WEB_ORIGIN with commas between)
+    #[arg(long, value_name = "ORIGIN")]
     grpc_web_origin: Vec<Origin>,
 
     /// How long connections and calls are still taken after SIGTERM or Ctrl-C,
@@ -207,17 +204,23 @@ struct ConnectionArgs {
     #[arg(long, value_name = "N", default_value_t = ConnectionSettings::default().max_local_resets)]
     max_local_resets: usize,
 
-    /// How long a client may take to say that it speaks HTTP/2
+    /// How long a client may take to say that it speaks HTTP/2, or for the
+    /// headers of a request by HTTP/1.1
     #[arg(long, value_name = "TIME", value_parser = parse_positive_duration, default_value = "10s")]
     hello_timeout: Duration,
 
-    /// Ping a connection that is silent for so long
+    /// Ping a connection that is silent for so long (over HTTP/1.1, by TCP)
     #[arg(long, value_name = "TIME", value_parser = parse_positive_duration, default_value = "60s")]
     keepalive_interval: Duration,
 
     /// Close a connection that leaves a ping unanswered for so long
     #[arg(long, value_name = "TIME", value_parser = parse_positive_duration, default_value = "20s")]
     keepalive_timeout: Duration,
+
+    /// End a call by gRPC-Web over HTTP/1.1, which has no pings, that had to
+    /// wait so long in all for its request, with DEADLINE_EXCEEDED
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration, default_value = "60s")]
+    web_request_timeout: Duration,
 
     /// The longest that a call may take, whatever deadline it asks for; a
     /// stream's too [default: none]
@@ -252,6 +255,7 @@ impl From<ConnectionArgs> for ConnectionSettings {
             hello_timeout: args.hello_timeout,
             keepalive_interval: args.keepalive_interval,
             keepalive_timeout: args.keepalive_timeout,
+            web_request_timeout: args.web_request_timeout,
             max_deadline: args.max_deadline,
             max_header_bytes: args.max_header_bytes,
             idle_timeout: args.idle_timeout,
@@ -324,11 +328,10 @@ impl Args {
 pub(super) fn print_config(args: Args, config: Result<String, String>) -> Exit {
     let origins = args.web_origins();
     match args.tls.settings(&args.listen).and(origins).and(config) {
-        Ok(config) => {
-            // Whoever reads it may have seen enough.
-            let _ = io::stdout().write_all(config.as_bytes());
-            Exit::Done
-        }
+        Ok(config) => match print(format_args!("{config}")) {
+            Ok(()) => Exit::Done,
+            Err(error) => Exit::Lost.because(format!("cannot write the options: {error}")),
+        },
         Err(error) => Exit::Usage.because(error),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
 use super::options::parse_positive_duration;
-use crate::server::{Address, ClientIdentity, TlsSettings, file};
+use crate::server::{Address, ClientIdentity, TlsError, TlsSettings, file, tls};
 
 /// How `loyd serve` speaks TLS.
 #[derive(clap::Args, Clone, Debug)]
@@ -28,8 +28,8 @@ pub(super) struct ServerTlsArgs {
 
     /// Of those refuse all but this one, by a subject alternative name of its
     /// certificate: a host name, a URI or an e-mail address. May be given
-    /// several times
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    /// several times (in LOYD_TLS_ALLOW_CLIENT with commas between)
+    #[arg(long, value_name = "NAME")]
     tls_allow_client: Vec<ClientIdentity>,
 
     /// How long a TLS handshake may take
@@ -105,10 +105,14 @@ impl ClientTlsArgs {
             "https:// needs --tls-ca, the file of who signed the server's certificate, \
              such as /etc/ssl/certs/ca-certificates.crt",
         )?;
-        let mut config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(read(ca)?));
+        // What holds none would only show as a server that nobody knows.
+        let ca = read_with(ca, tls::certificates)?;
+        let mut config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(ca));
         match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => {
-                config = config.identity(Identity::from_pem(read(certificate)?, read(key)?));
+                let certificate = read_with(certificate, tls::certificates)?;
+                let key = read_with(key, tls::private_key)?;
+                config = config.identity(Identity::from_pem(certificate, key));
             }
             (Some(_), None) => return Err("--tls-cert needs --tls-key, its key".to_owned()),
             (None, Some(_)) => {
@@ -123,6 +127,13 @@ impl ClientTlsArgs {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    file::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+/// Reads a file that has to be what this function finds in it.
+fn read_with<T>(
+    path: &Path,
+    find: impl Fn(&Path, &[u8]) -> Result<T, TlsError>,
+) -> Result<Vec<u8>, String> {
+    let bytes =
+        file::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    find(path, &bytes).map_err(|error| error.to_string())?;
+    Ok(bytes)
 }

@@ -29,7 +29,7 @@ pub enum ClientIdentity {
 /// What names no client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "not a name of a certificate: write a host name, a URI such as spiffe://example.com/batch, or an e-mail address"
+    "not a name of a certificate: write one host name, URI such as spiffe://example.com/batch, or e-mail address"
 )]
 pub struct ClientIdentityError;
 
@@ -41,6 +41,9 @@ impl FromStr for ClientIdentity {
             Err(ClientIdentityError)
         } else if text.contains(':') {
             Ok(ClientIdentity::Uri(text.to_owned()))
+        } else if text.contains(',') {
+            // Several names where one is meant, or none that a client has.
+            Err(ClientIdentityError)
         } else if text.contains('@') {
             Ok(ClientIdentity::Email(text.to_owned()))
         } else {

@@ -16,7 +16,9 @@ use tonic::body::Body;
 
 use super::call::Handler;
 use super::hello::{Hello, PREFACE, hear, refuse_http1};
+use super::http1::Requests;
 use super::lifetime;
+use super::protocol::{self, Protocol, Refusal};
 use super::stream::{Peer, Stream};
 use super::tls::Tls;
 use super::web::Web;
@@ -57,12 +59,15 @@ pub struct ConnectionSettings {
     pub max_pending_resets: usize,
     /// The most streams that we may have had to reset for a client's faults.
     pub max_local_resets: usize,
-    /// How long a client may take to say that it speaks HTTP/2.
+    /// How long a client may take to say that it speaks HTTP/2, and by HTTP/1.1
+    /// for the headers of a request: those are looked at once in this time.
     pub hello_timeout: Duration,
     /// How long a connection may be silent before it is pinged.
     pub keepalive_interval: Duration,
     /// How long the answer to a ping may take.
     pub keepalive_timeout: Duration,
+    /// How long a call over HTTP/1.1 may wait for its request, in all.
+    pub web_request_timeout: Duration,
     /// The longest that a call may take, whatever it asks for.
     pub max_deadline: Option<Duration>,
     /// The most bytes of a request's headers.
@@ -87,6 +92,8 @@ impl Default for ConnectionSettings {
             hello_timeout: Duration::from_secs(10),
             keepalive_interval: Duration::from_secs(60),
             keepalive_timeout: Duration::from_secs(20),
+            // A page sends a message, not a stream, and a dead one sends nothing.
+            web_request_timeout: Duration::from_secs(60),
             // A pipeline may stream for days.
             max_deadline: None,
             max_header_bytes: 16 << 10,
@@ -175,10 +182,12 @@ async fn serve_http(
     } = serving;
     let (io, traffic) = Counted::new(stream, before);
     let io = TokioIo::new(io);
+    let requests = (hello == Hello::Http1).then(|| Requests::new(Arc::clone(&traffic)));
     let life = Life {
         peer,
         traffic,
         handler: handler.clone(),
+        requests: requests.clone(),
         settings,
         hello_ends,
         hello_bytes: match hello {
@@ -190,10 +199,22 @@ async fn serve_http(
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let (handler, web) = (handler.clone(), web.clone());
         let request = request.map(Body::new);
+        let asked = requests.as_ref().map(Requests::begin);
         async move {
-            match web {
-                None => handler.answer(request).await,
-                Some(web) => web.answer(handler, request).await,
+            let response = match (protocol::of(&request, web.is_some()), web) {
+                (Ok(Protocol::Grpc), _) => handler.answer(request).await,
+                (spoken, Some(web)) => {
+                    let request_timeout = settings.web_request_timeout;
+                    web.answer(handler, request, spoken, request_timeout).await
+                }
+                (Ok(Protocol::Web | Protocol::WebText), None) => {
+                    Ok(Refusal::ContentType.into_response(false))
+                }
+                (Err(refusal), None) => Ok(refusal.into_response(false)),
+            };
+            match asked {
+                Some(asked) => response.map(|response| asked.until_answered(response)),
+                None => response,
             }
         }
     });
@@ -218,8 +239,8 @@ async fn serve_http(
             let mut builder = http1::Builder::new();
             builder
                 .timer(TokioTimer::new())
-                // Also ends a connection that is kept alive and asks nothing.
-                .header_read_timeout(settings.keepalive_interval)
+                // See `Requests`.
+                .header_read_timeout(None)
                 .max_buf_size(header_bytes.max(HTTP1_LEAST_BUFFER));
             life.lead(builder.serve_connection(io, service)).await;
         }
@@ -243,6 +264,8 @@ struct Life {
     peer: Peer,
     traffic: Arc<Traffic>,
     handler: Handler,
+    /// What is asked by HTTP/1.1, if that is spoken.
+    requests: Option<Requests>,
     settings: ConnectionSettings,
     hello_ends: Instant,
     /// What must have come by then.
@@ -255,6 +278,7 @@ impl Life {
             peer,
             traffic,
             handler,
+            requests,
             settings,
             hello_ends,
             hello_bytes,
@@ -264,6 +288,12 @@ impl Life {
         let mut hello = pin!(tokio::time::sleep_until(hello_ends));
         let mut old = pin!(lifetime::after(settings.max_age.map(lifetime::jittered)));
         let mut idle = pin!(handler.calls.idle_for(settings.idle_timeout));
+        let mut half_asked = pin!(async {
+            match &requests {
+                Some(requests) => requests.half_asked(settings.hello_timeout).await,
+                None => std::future::pending().await,
+            }
+        });
         let mut grace = pin!(lifetime::after(None));
         let mut quiet = pin!(quiet(&handler, &traffic));
         let mut said_hello = false;
@@ -292,6 +322,10 @@ impl Life {
                 }
                 () = &mut idle, if !leaving => {
                     tracing::debug!(%peer, "connection is idle");
+                }
+                () = &mut half_asked => {
+                    tracing::debug!(%peer, "half a request's headers came; connection closed");
+                    return;
                 }
                 () = &mut grace => {
                     tracing::debug!(%peer, "connection is old; its calls are cut");

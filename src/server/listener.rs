@@ -1,18 +1,17 @@
 //! Where connections come from: TCP and Unix domain sockets, several at once.
 
 use std::fmt;
-use std::fs;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::task::{Context, Poll};
 
-use tokio::net::{TcpListener, UnixListener, UnixSocket, UnixStream};
+use tokio::net::{TcpListener, UnixListener};
 
 use super::stream::{Peer, Stream};
+use super::unix::{self, SocketFile};
 
 /// How many connections may wait to be accepted: what tokio asks for TCP.
 const BACKLOG: u32 = 1024;
@@ -79,7 +78,8 @@ pub struct BindError {
 /// A socket that is listened on.
 pub(super) enum Listener {
     Tcp(TcpListener, SocketAddr),
-    Unix(UnixListener, SocketFile),
+    /// The file goes first: see [`SocketFile`].
+    Unix(SocketFile, UnixListener),
 }
 
 impl Listener {
@@ -88,9 +88,9 @@ impl Listener {
     pub(super) async fn bind(address: &Address, socket_mode: u32) -> Result<Listener, BindError> {
         match address {
             Address::Tcp(address) => bind_tcp(*address).await,
-            Address::Unix(path) => bind_unix(path, socket_mode)
+            Address::Unix(path) => unix::bind(path, socket_mode, BACKLOG)
                 .await
-                .map(|(listener, file)| Listener::Unix(listener, file)),
+                .map(|(file, listener)| Listener::Unix(file, listener)),
         }
         .map_err(|reason| BindError {
             address: address.clone(),
@@ -102,7 +102,7 @@ impl Listener {
     pub(super) fn address(&self) -> Address {
         match self {
             Listener::Tcp(_, address) => Address::Tcp(*address),
-            Listener::Unix(_, file) => Address::Unix(file.path.clone()),
+            Listener::Unix(file, _) => Address::Unix(file.path().to_owned()),
         }
     }
 
@@ -111,7 +111,7 @@ impl Listener {
             Listener::Tcp(listener, _) => listener
                 .poll_accept(context)
                 .map_ok(|(stream, peer)| (Stream::Tcp(stream), Peer::Tcp(peer))),
-            Listener::Unix(listener, _) => listener.poll_accept(context).map_ok(|(stream, _)| {
+            Listener::Unix(_, listener) => listener.poll_accept(context).map_ok(|(stream, _)| {
                 let peer = Peer::Unix(stream.peer_cred().ok());
                 (Stream::Unix(stream), peer)
             }),
@@ -149,79 +149,10 @@ impl Listeners {
     }
 }
 
-/// A Unix socket's file, removed when it is let go of.
-pub(super) struct SocketFile {
-    path: PathBuf,
-    /// Device and inode: a later server may have put its own in this place.
-    identity: (u64, u64),
-}
-
-impl SocketFile {
-    fn of(path: &Path) -> io::Result<SocketFile> {
-        Ok(SocketFile {
-            path: path.to_owned(),
-            identity: identity(path)?,
-        })
-    }
-}
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        if identity(&self.path).is_ok_and(|identity| identity == self.identity)
-            && let Err(error) = fs::remove_file(&self.path)
-        {
-            tracing::warn!(path = %self.path.display(), %error, "cannot remove the socket");
-        }
-    }
-}
-
-fn identity(path: &Path) -> io::Result<(u64, u64)> {
-    let metadata = fs::symlink_metadata(path)?;
-    Ok((metadata.dev(), metadata.ino()))
-}
-
 async fn bind_tcp(address: SocketAddr) -> io::Result<Listener> {
     let listener = TcpListener::bind(address).await?;
     let address = listener.local_addr()?;
     Ok(Listener::Tcp(listener, address))
-}
-
-async fn bind_unix(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFile)> {
-    remove_stale(path).await?;
-    let socket = UnixSocket::new_stream()?;
-    socket.bind(path)?;
-    let file = SocketFile::of(path)?;
-    // Before it listens: nobody connects by looser permissions.
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
-    Ok((socket.listen(BACKLOG)?, file))
-}
-
-/// Removes the socket that a server left behind which was killed. One that is
-/// listened on stays, and so does whatever is no socket.
-async fn remove_stale(path: &Path) -> io::Result<()> {
-    let metadata = match fs::symlink_metadata(path) {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    if !metadata.file_type().is_socket() {
-        return Err(io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            "there is a file of this name, and it is no socket",
-        ));
-    }
-    match UnixStream::connect(path).await {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            tracing::info!(path = %path.display(), "removing a socket that nobody listens on");
-            fs::remove_file(path)
-        }
-        Ok(_) => Err(io::Error::new(
-            io::ErrorKind::AddrInUse,
-            "another server listens there",
-        )),
-        // Busy, or not ours to ask: somebody may listen.
-        Err(error) => Err(error),
-    }
 }
 
 #[cfg(test)]

@@ -12,9 +12,22 @@ pub(super) struct Messages {
     came: usize,
     /// How much of the message is still to come.
     left: usize,
+    longest: usize,
+    /// So many messages have begun.
+    begun: u64,
 }
 
 impl Messages {
+    /// The length of the longest message that has begun.
+    pub(super) fn longest(&self) -> usize {
+        self.longest
+    }
+
+    /// How many messages have begun: their prefixes are here.
+    pub(super) fn begun(&self) -> u64 {
+        self.begun
+    }
+
     /// How many messages end in these bytes, the next of the body.
     pub(super) fn end_in(&mut self, mut bytes: &[u8]) -> u64 {
         let mut ended = 0;
@@ -40,6 +53,8 @@ impl Messages {
             if self.came == PREFIX {
                 let [_, length @ ..] = self.prefix;
                 self.left = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
+                self.longest = self.longest.max(self.left);
+                self.begun += 1;
             }
         }
     }
@@ -65,5 +80,8 @@ mod tests {
         let mut messages = Messages::default();
         assert_eq!(messages.end_in(&body[..7]), 0);
         assert_eq!(messages.end_in(&body[7..13]), 2);
+        assert_eq!((messages.longest(), messages.begun()), (3, 2));
+        assert_eq!(messages.end_in(&body[13..18]), 0);
+        assert_eq!((messages.longest(), messages.begun()), (200, 3));
     }
 }

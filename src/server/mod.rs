@@ -10,14 +10,19 @@ mod drain;
 pub(crate) mod file;
 mod health;
 mod hello;
+mod http1;
 mod lifetime;
 mod listener;
 mod messages;
 mod observe;
+mod protocol;
+mod size_limit;
 mod stream;
-mod tls;
+pub(crate) mod tls;
 mod trailers;
+mod unix;
 mod web;
+mod web_request;
 mod wire;
 
 use std::future::Future;
@@ -41,6 +46,7 @@ use health::Health;
 use lifetime::Calls;
 pub use listener::{Address, AddressError, BindError};
 use listener::{Listener, Listeners};
+use size_limit::Limited;
 pub use tls::{Tls, TlsError, TlsSettings};
 use web::Web;
 pub use web::{Origin, OriginError};
@@ -208,7 +214,9 @@ impl Bound {
         cut: impl Future<Output = ()>,
     ) -> Result<Drained, tonic_reflection::server::Error> {
         let (serving, health) = Health::new(services.names);
-        let mut routes = services.routes.add_service(health.into_server());
+        let mut routes = services
+            .routes
+            .add_service(Limited::new(health.into_server()));
         if config.reflection {
             routes = add_reflection(routes, services.descriptors)?;
         }
@@ -336,7 +344,7 @@ impl Accepting {
                     tracing::debug!(%peer, "too many connections; this one is closed");
                 }
                 Ok((stream, peer)) => {
-                    stream.prepare();
+                    stream.prepare(&self.serving);
                     let mut serving = self.serving.clone();
                     serving.handler.calls = Calls::new(Arc::clone(&self.running));
                     serving.handler.peer = peer.to_string().into();
@@ -390,6 +398,6 @@ fn add_reflection(
     };
     // Many clients still ask by the older name alone.
     Ok(routes
-        .add_service(builder().build_v1()?)
-        .add_service(builder().build_v1alpha()?))
+        .add_service(Limited::new(builder().build_v1()?))
+        .add_service(Limited::new(builder().build_v1alpha()?)))
 }

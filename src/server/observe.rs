@@ -42,7 +42,8 @@ pub(super) fn methods(descriptors: &[&[u8]]) -> Vec<MethodName> {
     methods
 }
 
-/// A request's body whose messages are counted.
+/// A request's body whose messages are counted, and are no more than its method
+/// takes.
 pub(super) struct CountedRequest<B> {
     inner: B,
     messages: Messages,
@@ -78,6 +79,10 @@ where
             if ended > 0 {
                 self.metrics.received(ended);
             }
+            // Else all but the first would be thrown away in silence.
+            if self.metrics.takes_one() && self.messages.begun() > 1 {
+                return Poll::Ready(Some(Err(one_too_many())));
+            }
         }
         polled
     }
@@ -89,6 +94,12 @@ where
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
     }
+}
+
+/// The code is gRPC's own for it (statuscodes.md, "Request cardinality
+/// violation").
+fn one_too_many() -> Status {
+    Status::unimplemented("a request of this method is one message, and more came")
 }
 
 /// Counts the messages of a response.

@@ -5,11 +5,17 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
+use rustix::net::sockopt::{
+    set_socket_keepalive, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl,
+};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::UCred;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
+
+use super::connection::Serving;
 
 /// Who is at the other end.
 #[derive(Clone, Copy, Debug)]
@@ -42,14 +48,39 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// Without `TCP_NODELAY` a small answer waits 40 ms for company.
-    pub(super) fn prepare(&self) {
-        if let Stream::Tcp(stream) = self
-            && let Err(error) = stream.set_nodelay(true)
-        {
+    /// Sets what TCP is to do.
+    pub(super) fn prepare(&self, serving: &Serving) {
+        let Stream::Tcp(stream) = self else { return };
+        // Else a small answer waits 40 ms for company.
+        if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
+        // HTTP/2 has pings of its own, HTTP/1.1 none.
+        let settings = &serving.settings;
+        if serving.web.is_some()
+            && let Err(error) = keep_alive(
+                stream,
+                settings.keepalive_interval,
+                settings.keepalive_timeout,
+            )
+        {
+            tracing::debug!(%error, "cannot set SO_KEEPALIVE");
+        }
     }
+}
+
+/// Has the system ask a peer that is silent for this interval whether it is
+/// there, and end the connection where no answer comes within this time.
+fn keep_alive(stream: &TcpStream, interval: Duration, timeout: Duration) -> io::Result<()> {
+    /// How often it asks, since single packets get lost.
+    const PROBES: u32 = 4;
+    // What Linux takes.
+    let seconds = |time: Duration| time.clamp(Duration::from_secs(1), Duration::from_secs(32_767));
+    set_socket_keepalive(stream, true)?;
+    set_tcp_keepidle(stream, seconds(interval))?;
+    set_tcp_keepintvl(stream, seconds(timeout / PROBES))?;
+    set_tcp_keepcnt(stream, PROBES)?;
+    Ok(())
 }
 
 /// Calls the same method of whichever stream it is.

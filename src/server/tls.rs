@@ -284,7 +284,14 @@ fn client_verifier(
     }))
 }
 
-fn certificates(path: &Path, bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+/// The certificates of a file with these bytes.
+///
+/// # Errors
+/// Where it is not PEM, or has none.
+pub(crate) fn certificates(
+    path: &Path,
+    bytes: &[u8],
+) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let chain: Vec<_> = CertificateDer::pem_slice_iter(bytes)
         .collect::<Result<_, _>>()
         .map_err(|reason| TlsError::Pem {
@@ -299,7 +306,11 @@ fn certificates(path: &Path, bytes: &[u8]) -> Result<Vec<CertificateDer<'static>
     Ok(chain)
 }
 
-fn private_key(path: &Path, bytes: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
+/// The key of a file with these bytes.
+///
+/// # Errors
+/// Where it is not PEM, or has none.
+pub(crate) fn private_key(path: &Path, bytes: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
     PrivateKeyDer::from_pem_slice(bytes).map_err(|reason| {
         let path = path.to_owned();
         match reason {

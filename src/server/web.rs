@@ -1,7 +1,9 @@
 //! gRPC-Web: what a browser can speak, and which pages may.
 
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::str::FromStr;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -13,6 +15,8 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use tower_layer::Layer;
 
 use super::call::Handler;
+use super::protocol::{Protocol, Refusal};
+use super::web_request::{AwaitedBody, TextBody};
 
 /// How long a browser may remember what a page may do; browsers cap it at two
 /// hours.
@@ -26,6 +30,9 @@ const EXPOSED: [HeaderName; 4] = [
     HeaderName::from_static("grpc-status-details-bin"),
     HeaderName::from_static("grpc-encoding"),
 ];
+
+/// What the translation knows, among others.
+const WEB_TYPE: HeaderValue = HeaderValue::from_static("application/grpc-web");
 
 /// Where a page comes from that may call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,28 +100,91 @@ impl Web {
         }
     }
 
-    /// Answers a request of a browser, or of a client of gRPC itself.
+    /// Answers a request of a page, or says why it is none. A call over
+    /// HTTP/1.1 waits no longer than `request_timeout` for what it asks.
     pub(super) async fn answer(
         &self,
         handler: Handler,
-        request: Request<Body>,
+        mut request: Request<Body>,
+        spoken: Result<Protocol, Refusal>,
+        request_timeout: Duration,
     ) -> Result<Response<Body>, Infallible> {
-        if is_grpc(&request) {
-            return handler.answer(request).await;
+        if let Ok(Protocol::Web | Protocol::WebText) = spoken {
+            // The text is read here, by `Call`.
+            request.headers_mut().insert(CONTENT_TYPE, WEB_TYPE);
         }
-        let translated = GrpcWebLayer::new().layer(handler);
-        self.cors.layer(translated).call(request).await
+        // HTTP/2 asks by pings whether the client is there.
+        let timeout = (request.version() != Version::HTTP_2).then_some(request_timeout);
+        let call = Call {
+            handler,
+            spoken,
+            timeout,
+        };
+        // A refusal too is for pages to read. And the layer answers their
+        // questions (OPTIONS) before anything is refused.
+        self.cors.layer(call).call(request).await
     }
 }
 
-fn is_grpc(request: &Request<Body>) -> bool {
-    let kind = request.headers().get(CONTENT_TYPE);
-    request.version() == Version::HTTP_2
-        && kind.is_some_and(|kind| {
-            kind.as_bytes()
-                .strip_prefix(b"application/grpc")
-                .is_some_and(|rest| !rest.starts_with(b"-web"))
-        })
+/// A request past the questions of CORS.
+struct Call {
+    handler: Handler,
+    spoken: Result<Protocol, Refusal>,
+    timeout: Option<Duration>,
+}
+
+type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+impl Service<Request<Body>> for Call {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Answering {
+        let protocol = match self.spoken {
+            Ok(protocol) => protocol,
+            Err(refusal) => return Box::pin(std::future::ready(Ok(refusal.into_response(true)))),
+        };
+        let untranslated = Untranslated {
+            handler: self.handler.clone(),
+            is_text: protocol == Protocol::WebText,
+            timeout: self.timeout,
+        };
+        Box::pin(GrpcWebLayer::new().layer(untranslated).call(request))
+    }
+}
+
+/// A call as gRPC has it, but for how its request is written. What goes wrong
+/// with that is told by our words and codes, which the translation around it
+/// would make `INTERNAL`.
+struct Untranslated {
+    handler: Handler,
+    is_text: bool,
+    timeout: Option<Duration>,
+}
+
+impl Service<Request<Body>> for Untranslated {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Answering {
+        if let Some(timeout) = self.timeout {
+            request = request.map(|body| Body::new(AwaitedBody::new(body, timeout)));
+        }
+        if self.is_text {
+            request = request.map(|body| Body::new(TextBody::new(body)));
+        }
+        Box::pin(self.handler.clone().answer(request))
+    }
 }
 
 #[cfg(test)]

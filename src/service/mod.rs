@@ -43,6 +43,7 @@ use tally::Tallies;
 pub use call::Deadline;
 pub use compression::{Compression, ENCODINGS};
 pub use size_limit::SizeLimit;
+pub(crate) use size_limit::too_large;
 pub use stall::EndStalled;
 
 /// The service's name in health checks and reflection.
@@ -156,7 +157,7 @@ impl Solver {
             SolverServiceServer::new(self).max_decoding_message_size(MAX_REQUEST_BYTES),
             |server, &encoding| server.accept_compressed(encoding).send_compressed(encoding),
         );
-        let inner = SizeLimit(EndStalled { inner, timeout });
+        let inner = SizeLimit::new(EndStalled { inner, timeout });
         Compression { inner, always }
     }
 }

@@ -16,7 +16,7 @@ use tonic::{Code, Status};
 use super::MAX_REQUEST_BYTES;
 
 /// What gRPC libraries say to a message over the limit, and names the limit.
-pub(super) fn too_large() -> Status {
+pub(crate) fn too_large() -> Status {
     Status::resource_exhausted(format!(
         "the request message is too large: the limit is {MAX_REQUEST_BYTES} bytes"
     ))
@@ -24,7 +24,14 @@ pub(super) fn too_large() -> Status {
 
 /// A service whose refusals by size have the right code.
 #[derive(Clone)]
-pub struct SizeLimit<S>(pub(super) S);
+pub struct SizeLimit<S>(S);
+
+impl<S> SizeLimit<S> {
+    /// Takes a service that never says `OUT_OF_RANGE` of its own.
+    pub fn new(service: S) -> SizeLimit<S> {
+        SizeLimit(service)
+    }
+}
 
 impl<S: NamedService> NamedService for SizeLimit<S> {
     const NAME: &'static str = S::NAME;
@@ -49,7 +56,7 @@ where
     }
 }
 
-/// No handler of ours says `OUT_OF_RANGE` itself.
+/// No handler says `OUT_OF_RANGE` itself.
 fn correct(answer: Answer) -> Answer {
     let response = answer?;
     let status = response.headers().get(Status::GRPC_STATUS);

@@ -269,6 +269,7 @@ impl Metrics {
             });
             Arc::new(CallMetrics {
                 path: path.to_owned(),
+                takes_one: matches!(kind, "unary" | "server_stream"),
                 started: all.started.with_label_values(&labels),
                 handled,
                 received: all.received.with_label_values(&labels),
@@ -345,6 +346,7 @@ impl Calls {
 #[derive(Debug)]
 pub struct CallMetrics {
     path: String,
+    takes_one: bool,
     started: IntCounter,
     handled: [IntCounter; CODES.len()],
     received: IntCounter,
@@ -357,6 +359,12 @@ impl CallMetrics {
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    /// Whether a request of the method is one message.
+    #[must_use]
+    pub fn takes_one(&self) -> bool {
+        self.takes_one
     }
 
     /// Counts a call that begins.

@@ -265,6 +265,14 @@ fn exit_codes_tell_what_went_wrong() {
             "{flag}"
         );
     }
+    let no_time = [
+        "bench",
+        "--connect",
+        "http://127.0.0.1:1",
+        "--duration",
+        "0s",
+    ];
+    assert_eq!(code(&no_time), Some(2));
     assert_eq!(code(&["--help"]), Some(0));
     assert_eq!(code(&["--version"]), Some(0));
     // Nothing listens on the port of a socket that was just closed.

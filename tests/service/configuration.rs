@@ -96,6 +96,56 @@ fn lists_may_be_given_in_each_way() {
 }
 
 #[test]
+fn commas_part_a_list_in_a_variable_alone() {
+    let lists = [
+        ("listen", "unix:a,unix:b", "unix:a", "unix:b"),
+        (
+            "tls-allow-client",
+            "spiffe://a/b,c:d",
+            "spiffe://a/b",
+            "c:d",
+        ),
+    ];
+    for (name, value, first, second) in lists {
+        // What needs each other is not looked at before all is read.
+        let needed = ["--tls-cert=c", "--tls-key=k", "--tls-client-ca=a"];
+        let tcp = if name == "listen" {
+            &[][..]
+        } else {
+            &needed[..]
+        };
+        let one = format!("{name} = [\"{value}\"]\n");
+        let two = format!("{name} = [\"{first}\", \"{second}\"]\n");
+        let variable = format!("LOYD_{}", name.replace('-', "_").to_uppercase());
+        let flag = format!("--{name}={value}");
+        let by_file = file(&format!("{name} = ['{value}']\n"));
+        let flags = [&[flag.as_str()], tcp].concat();
+        let from_file = [&["--config", path(&by_file)], tcp].concat();
+        for (flags, variables, expected) in [
+            (&flags[..], &[][..], &one),
+            (&from_file, &[], &one),
+            (tcp, &[(variable.as_str(), value)], &two),
+            // The flag is not split for standing beside a variable.
+            (&flags, &[(variable.as_str(), "unix:c,unix:d")], &one),
+            // Nor is the variable for standing beside a file.
+            (&from_file, &[(variable.as_str(), value)], &two),
+        ] {
+            let text = printed(flags, variables);
+            assert!(text.contains(expected), "{expected} in {text}");
+        }
+    }
+    // An origin has none: nothing is let in by half of what was meant.
+    let origins = "https://a.test,https://b.test";
+    let flags = ["--grpc-web", "--grpc-web-origin", origins];
+    assert!(refused(&flags, &[]).contains("not an origin"));
+    let text = printed(&["--grpc-web"], &[("LOYD_GRPC_WEB_ORIGIN", origins)]);
+    assert!(
+        text.contains("grpc-web-origin = [\"https://a.test\", \"https://b.test\"]\n"),
+        "{text}"
+    );
+}
+
+#[test]
 fn what_is_printed_reads_back_as_the_same() {
     let odd = [
         "--warm",
@@ -105,7 +155,8 @@ fn what_is_printed_reads_back_as_the_same() {
         "--tls-cert=c",
         "--tls-key=0660",
         "--tls-client-ca=true",
-        "--tls-allow-client=a,spiffe://b/c,d@e",
+        "--tls-allow-client=a",
+        "--tls-allow-client=spiffe://b/c,d@e",
         "--max-deadline=1m 30s",
         "--idle-timeout=90",
         "--max-connection-age=1h",
@@ -167,6 +218,7 @@ fn bad_values_are_told_with_their_option_and_range() {
         ("warm", "maybe", "on, off"),
         ("default-algorithm", "magic", "goal-table"),
         ("tls-allow-client", "a b", "not a name of a certificate"),
+        ("tls-allow-client", "a.test,b.test", "write one host name"),
     ] {
         let said = refused(&[&format!("--{name}={value}")], &[]);
         for part in [&format!("--{name}"), value, range] {

@@ -3,7 +3,10 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
+use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use loyd::server::{Config, Drained, Origin};
 use loyd::service::Settings;
 use loyd::wire::v1::{SolveRequest, SolveResponse};
@@ -13,13 +16,16 @@ use crate::support::{PATIENCE, Server, batch, packed, soon, spread, square};
 
 const HERE: &str = "https://example.org";
 
-async fn server(origins: &[&str]) -> Server {
+fn web_config(origins: &[&str]) -> Config {
     let origins: Vec<Origin> = origins.iter().map(|text| text.parse().unwrap()).collect();
-    let config = Config {
+    Config {
         web_origins: Some(origins),
         ..Config::default()
-    };
-    Server::with(Settings::default(), config).await
+    }
+}
+
+async fn server(origins: &[&str]) -> Server {
+    Server::with(Settings::default(), web_config(origins)).await
 }
 
 /// An answer of HTTP/1.1.
@@ -156,11 +162,22 @@ async fn grpc_itself_goes_on_beside_it() {
     let mut client = server.client().await;
     let answers = batch(&mut client, vec![packed(1, &spread(10))]).await;
     assert_eq!(answers.unwrap().len(), 1);
-    // What is neither is refused.
-    let answer = solve(&server, "application/json", b"{}").await;
-    assert!(answer.head.starts_with("http/1.1 400"), "{}", answer.head);
-    let answer = solve(&server, "application/grpc", &sample()).await;
-    assert!(answer.head.starts_with("http/1.1 400"), "{}", answer.head);
+    // What is neither is refused, and its page may read why.
+    for (kind, status) in [
+        ("application/json", "415"),
+        ("application/grpc-webs", "415"),
+        ("application/grpc", "505"),
+    ] {
+        let answer = solve(&server, kind, &sample()).await;
+        let expected = format!("http/1.1 {status}");
+        assert!(answer.head.starts_with(&expected), "{}", answer.head);
+        assert_eq!(answer.header("access-control-allow-origin"), Some(HERE));
+        let said = String::from_utf8(answer.body).unwrap();
+        assert!(said.contains("application/grpc-web"), "{said}");
+    }
+    let answer = ask(&server, "GET / HTTP/1.1\r\n".to_owned(), Vec::new()).await;
+    assert!(answer.head.starts_with("http/1.1 405"), "{}", answer.head);
+    assert_eq!(answer.header("allow"), Some("post"));
     // A connection that is kept alive does not hold up a drain.
     let address = server.address;
     let kept_alive = tokio::task::spawn_blocking(move || {
@@ -191,6 +208,136 @@ async fn malformed_bodies_cost_their_call_alone() {
     }
     let answer = solve(&server, "application/grpc-web", &sample()).await;
     assert!(answer.head.starts_with("http/1.1 200"), "{}", answer.head);
+}
+
+/// The answer to a call whose body is in base64, in as many pieces.
+async fn solve_text(server: &Server, pieces: &[&[u8]]) -> Answer {
+    let pieces = pieces.iter().map(|piece| STANDARD.encode(piece));
+    let body = pieces.collect::<String>().into_bytes();
+    let head = format!(
+        "POST /loyd.v1.SolverService/Solve HTTP/1.1\r\n\
+         content-type: application/grpc-web-text; charset=utf-8\r\n\
+         accept: application/grpc-web-text\r\ncontent-length: {}\r\n",
+        body.len()
+    );
+    ask(server, head, body).await
+}
+
+#[tokio::test]
+async fn text_may_come_in_pieces_that_are_each_padded() {
+    let server = server(&[HERE]).await;
+    let message = sample();
+    let prefix = [&[0][..], &(message.len() as u32).to_be_bytes()].concat();
+    let whole = [&prefix[..], &message].concat();
+    for pieces in [
+        &[&whole[..]][..],
+        &[&prefix, &message],
+        &[&whole[..1], &whole[1..3], &whole[3..10], &whole[10..]],
+    ] {
+        let answer = solve_text(&server, pieces).await;
+        assert!(answer.head.starts_with("http/1.1 200"), "{}", answer.head);
+        let text = dechunked(&answer.body);
+        // The answer is in pieces too: the message, and the trailers.
+        let end = text.iter().position(|letter| *letter == b'=');
+        let first = end.map_or(text.len(), |at| (at / 4 + 1) * 4);
+        let body = STANDARD.decode(&text[..first]).unwrap();
+        let length = u32::from_be_bytes(body[1..5].try_into().unwrap()) as usize;
+        let response = SolveResponse::decode(&body[5..5 + length]).unwrap();
+        assert_eq!(response.solution.unwrap().length, 19);
+    }
+    let head = "POST /loyd.v1.SolverService/Solve HTTP/1.1\r\n\
+                content-type: application/grpc-web-text\r\ncontent-length: 5\r\n";
+    let answer = ask(&server, head.to_owned(), b"AAAA?".to_vec()).await;
+    assert_eq!(answer.header("grpc-status"), Some("13"));
+    let message = answer.header("grpc-message").unwrap();
+    assert!(message.contains("not%20base64"), "{message}");
+    assert!(!message.contains("tonic"), "{message}");
+}
+
+/// Sends these bytes, and reads until the server closes the connection.
+async fn heard_until_closed(server: &Server, bytes: &'static [u8]) -> String {
+    heard_until_closed_after(server, [bytes]).await
+}
+
+/// The same, of parts with a pause between them.
+async fn heard_until_closed_after<const PARTS: usize>(
+    server: &Server,
+    parts: [&'static [u8]; PARTS],
+) -> String {
+    let address = server.address;
+    let heard = tokio::task::spawn_blocking(move || {
+        let mut peer = TcpStream::connect(address).unwrap();
+        peer.set_read_timeout(Some(PATIENCE)).unwrap();
+        for bytes in parts {
+            peer.write_all(bytes).unwrap();
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let mut heard = Vec::new();
+        peer.read_to_end(&mut heard).unwrap();
+        String::from_utf8_lossy(&heard).into_owned()
+    });
+    soon(heard).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_request_that_never_comes_whole_ends_its_call_and_connection() {
+    let mut config = web_config(&[HERE]);
+    config.connection.web_request_timeout = Duration::from_millis(200);
+    let server = Server::with(Settings::default(), config).await;
+    let half: [&'static [u8]; 2] = [
+        b"POST /loyd.v1.SolverService/Solve HTTP/1.1\r\nhost: x\r\n\
+          content-type: application/grpc-web\r\ncontent-length: 100\r\n\r\n\0\0\0",
+        b"POST /loyd.v1.SolverService/SolveBatch HTTP/1.1\r\nhost: x\r\n\
+          content-type: application/grpc-web-text\r\ncontent-length: 100\r\n\r\nAAAA",
+    ];
+    for bytes in half {
+        let heard = heard_until_closed(&server, bytes).await;
+        assert!(
+            heard.contains("grpc-status: 4") || heard.contains("grpc-status:4"),
+            "{heard}"
+        );
+        assert!(!heard.contains("tonic"), "{heard}");
+    }
+    let answer = solve(&server, "application/grpc-web", &sample()).await;
+    assert!(answer.head.starts_with("http/1.1 200"), "{}", answer.head);
+}
+
+#[tokio::test]
+async fn a_connection_without_calls_lives_as_long_as_the_idle_timeout_says() {
+    let asks = b"OPTIONS / HTTP/1.1\r\nhost: x\r\n\r\n";
+    let mut config = web_config(&[HERE]);
+    config.connection.idle_timeout = Some(Duration::from_millis(200));
+    let server = Server::with(Settings::default(), config).await;
+    // Also with half a request.
+    for bytes in [&asks[..], b"POST / HT"] {
+        heard_until_closed(&server, bytes).await;
+    }
+
+    let mut config = web_config(&[HERE]);
+    config.connection.keepalive_interval = Duration::from_millis(100);
+    config.connection.keepalive_timeout = Duration::from_millis(100);
+    config.connection.hello_timeout = Duration::from_millis(100);
+    let server = Server::with(Settings::default(), config).await;
+    let address = server.address;
+    let asked = tokio::task::spawn_blocking(move || {
+        let mut peer = TcpStream::connect(address).unwrap();
+        peer.set_read_timeout(Some(PATIENCE)).unwrap();
+        for _ in 0..2 {
+            peer.write_all(asks).unwrap();
+            let read = peer.read(&mut [0; 4096]).unwrap();
+            assert!(read > 0, "it was closed");
+            std::thread::sleep(Duration::from_millis(600));
+        }
+    });
+    soon(asked).await.unwrap();
+    // But who has begun to ask has to go on, be it the first time or later.
+    for bytes in [
+        &b"POST / HT"[..],
+        b"OPTIONS / HTTP/1.1\r\nhost: x\r\n\r\nPO",
+    ] {
+        let (first, rest) = bytes.split_at(bytes.len() - 2);
+        heard_until_closed_after(&server, [first, rest]).await;
+    }
 }
 
 #[test]

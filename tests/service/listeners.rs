@@ -4,11 +4,14 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use loyd::server::{Address, Bound};
 
 use crate::command_line::loyd;
 use crate::server_life::Process;
+use crate::support::{PATIENCE, soon};
 
 /// A directory, and the address of a socket in it.
 fn socket() -> (tempfile::TempDir, PathBuf, String) {
@@ -68,6 +71,16 @@ fn a_socket_has_its_mode_and_goes_with_the_server() {
 }
 
 #[test]
+fn a_path_may_have_a_comma() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a,b.sock");
+    let unix = format!("unix:{}", path.to_str().unwrap());
+    let process = Process::listening(&[&unix], &[]);
+    assert_eq!(process.uris, [unix.as_str()]);
+    assert!(solves(&unix));
+}
+
+#[test]
 fn a_socket_that_a_killed_server_left_is_replaced() {
     let (_directory, path, unix) = socket();
     let mut killed = Process::listening(&[&unix], &[]);
@@ -76,6 +89,64 @@ fn a_socket_that_a_killed_server_left_is_replaced() {
     assert!(is_socket(&path));
     let _process = Process::listening(&[&unix], &[]);
     assert!(solves(&unix));
+}
+
+#[test]
+fn of_many_servers_that_start_at_once_one_gets_the_socket() {
+    const SERVERS: usize = 4;
+    for _ in 0..5 {
+        let (_directory, path, unix) = socket();
+        // What a killed server leaves.
+        drop(UnixListener::bind(&path).unwrap());
+        let mut servers: Vec<Child> = (0..SERVERS)
+            .map(|_| {
+                Command::new(env!("CARGO_BIN_EXE_loyd"))
+                    .args(["serve", "--listen", &unix])
+                    .stdin(Stdio::null())
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null())
+                    .spawn()
+                    .unwrap()
+            })
+            .collect();
+        let given_up = Instant::now() + PATIENCE;
+        let mut refused = 0;
+        while refused < SERVERS - 1 {
+            assert!(Instant::now() < given_up, "only {refused} were refused");
+            std::thread::sleep(Duration::from_millis(10));
+            servers.retain_mut(|server| match server.try_wait().unwrap() {
+                None => true,
+                Some(status) => {
+                    assert_eq!(status.code(), Some(69));
+                    refused += 1;
+                    false
+                }
+            });
+        }
+        // And it is the one whose socket is there.
+        let answers = solves(&unix);
+        let [last] = &mut servers[..] else {
+            panic!("{refused} were refused");
+        };
+        let ended = last.try_wait().unwrap();
+        last.kill().unwrap();
+        last.wait().unwrap();
+        assert_eq!(ended, None);
+        assert!(answers);
+    }
+}
+
+#[tokio::test]
+async fn a_lock_that_is_never_given_back_is_waited_for_so_long() {
+    let (directory, _, unix) = socket();
+    let address: Address = unix.parse().unwrap();
+    let locked = fs::File::open(directory.path()).unwrap();
+    rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let error = soon(Bound::to(std::slice::from_ref(&address), 0o600)).await;
+    let said = error.err().unwrap().to_string();
+    assert!(said.contains("locked by another process"), "{said}");
+    drop(locked);
+    soon(Bound::to(&[address], 0o600)).await.unwrap();
 }
 
 #[test]

@@ -41,3 +41,4 @@ mod stalled_streams;
 mod support;
 mod tls;
 mod unary_solve;
+mod wrong_server;

@@ -247,6 +247,125 @@ async fn trailers_stay_under_8_kib_whatever_was_asked() {
     is_well(&server).await;
 }
 
+/// The HTTP status of a request, and what it says to that.
+async fn refused(server: &Server, method: &str, kind: Option<&str>) -> (u16, HeaderMap, String) {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(format!("http://{}{SOLVE}", server.address));
+    if let Some(kind) = kind {
+        request = request.header("content-type", kind);
+    }
+    let body = Full::from(framed(0, &sample().encode_to_vec()));
+    let request = request.body(Body::new(body)).unwrap();
+    let mut channel = server.plain_channel().await;
+    let response = soon(channel.call(request)).await.unwrap();
+    let (head, body) = response.into_parts();
+    let text = soon(body.collect()).await.unwrap().to_bytes();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    (head.status.as_u16(), head.headers, text)
+}
+
+#[tokio::test]
+async fn what_is_no_call_is_refused_in_words_of_http() {
+    let plain = Server::start().await;
+    let config = Config {
+        web_origins: Some(Vec::new()),
+        ..Config::default()
+    };
+    let web = Server::with(Settings::default(), config).await;
+    for server in [&plain, &web] {
+        for kind in [
+            None,
+            Some("text/plain"),
+            Some("application/json"),
+            Some("application/grpcx"),
+            Some("application/grpc-webs"),
+        ] {
+            let (status, _, text) = refused(server, "POST", kind).await;
+            assert_eq!(status, 415, "{kind:?}");
+            assert!(text.contains("application/grpc"), "{text}");
+        }
+        for method in ["GET", "PUT", "DELETE", "BREW"] {
+            let (status, headers, text) = refused(server, method, Some("application/grpc")).await;
+            assert_eq!(status, 405, "{method}");
+            assert_eq!(headers["allow"], "POST");
+            assert!(text.contains("POST"), "{text}");
+        }
+        for kind in [
+            "application/grpc",
+            "application/grpc+proto",
+            "Application/gRPC;a=b",
+        ] {
+            let (status, headers, _) = refused(server, "POST", Some(kind)).await;
+            assert_eq!(status, 200, "{kind}");
+            assert_eq!(headers["content-type"], "application/grpc");
+        }
+        is_well(server).await;
+    }
+    // Where it is spoken, and where not; and the questions of pages.
+    for kind in ["application/grpc-web", "application/grpc-web+proto"] {
+        assert_eq!(refused(&plain, "POST", Some(kind)).await.0, 415);
+        assert_eq!(refused(&web, "POST", Some(kind)).await.0, 200);
+    }
+    assert_eq!(refused(&plain, "OPTIONS", None).await.0, 405);
+    assert_eq!(refused(&web, "OPTIONS", None).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_method_of_one_message_takes_no_second() {
+    let server = Server::start().await;
+    let solve = sample().encode_to_vec();
+    for (path, message) in [
+        (SOLVE, &solve[..]),
+        ("/grpc.health.v1.Health/Check", b""),
+        ("/grpc.health.v1.Health/Watch", b""),
+    ] {
+        let one = framed(0, message);
+        for more in [&one[..], &[0, 0, 0, 0, 9], &framed(0, &[0; 100_000])] {
+            let answer = call(&server, path, &[], [&one, more].concat()).await;
+            assert_eq!(answer.code(), Code::Unimplemented, "{path}");
+            let said = answer.header("grpc-message").unwrap();
+            assert!(said.contains("one%20message"), "{said}");
+        }
+    }
+    let answer = call(&server, SOLVE, &[], framed(0, &solve)).await;
+    assert_eq!(answer.code(), Code::Ok);
+    is_well(&server).await;
+}
+
+#[tokio::test]
+async fn every_service_refuses_a_message_over_the_limit_alike() {
+    let server = Server::start().await;
+    let too_long = framed(0, &vec![0; (4 << 20) + 1]);
+    // As far as it is read.
+    let declared = [&[0][..], &(4_194_305_u32).to_be_bytes(), &[10; 1000]].concat();
+    for path in [
+        SOLVE,
+        SOLVE_BATCH,
+        "/grpc.health.v1.Health/Check",
+        "/grpc.health.v1.Health/Watch",
+        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+    ] {
+        for body in [&too_long, &declared] {
+            let answer = call(&server, path, &[], body.clone()).await;
+            assert_eq!(answer.code(), Code::ResourceExhausted, "{path}");
+            let message = answer.header("grpc-message").unwrap();
+            assert!(message.contains("4194304"), "{path}: {message}");
+        }
+    }
+    // A small one that grows.
+    for (encoding, name) in ENCODINGS {
+        let mut health = HealthClient::new(server.channel().await).send_compressed(encoding);
+        let service = "x".repeat(16 << 20);
+        let status = soon(health.check(HealthCheckRequest { service })).await;
+        let status = status.unwrap_err();
+        assert_eq!(status.code(), Code::ResourceExhausted, "{name}");
+        assert!(status.message().contains("4194304"), "{status:?}");
+    }
+    is_well(&server).await;
+}
+
 /// Frames that hold no message: what they are, and what is answered.
 #[tokio::test]
 async fn odd_frames_cost_their_call_alone() {
