@@ -17,6 +17,11 @@
 //!
 //! Then what a caller notices of others: the p99 of unary calls and of health
 //! checks, 200 a second, beside streams that keep the server busy.
+//!
+//! Then how much faster one stream of the default method is on two cores than
+//! on one (`taskset`, of util-linux), and what the echo server costs on one
+//! runtime of several threads and on one of a single thread
+//! (`docs/decisions/0009-runtime.md`).
 
 #![allow(
     missing_docs,
@@ -57,7 +62,20 @@ use tonic_health::pb::health_client::HealthClient;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const ECHO: &str = "--echo-server";
+/// The echo server has a runtime of a single thread.
+const ONE_THREAD: &str = "--one-thread";
 const REPEATS: usize = 3;
+
+const LOYD: &str = env!("CARGO_BIN_EXE_loyd");
+
+/// With all that a server in use has on.
+const SERVE: &[&str] = &[
+    "serve",
+    "--listen",
+    "127.0.0.1:0",
+    "--admin-listen",
+    "127.0.0.1:0",
+];
 
 /// The clock ticks a second of `/proc/PID/stat` on Linux.
 const TICKS: f64 = 100.0;
@@ -145,8 +163,9 @@ const ROWS: &[Row] = &[
 
 fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    if arguments.iter().any(|argument| argument == ECHO) {
-        return echo_server();
+    let is_given = |name: &str| arguments.iter().any(|argument| argument == name);
+    if is_given(ECHO) {
+        return echo_server(is_given(ONE_THREAD));
     }
     let value = |name: &str| {
         let at = arguments.iter().position(|argument| argument == name)?;
@@ -155,18 +174,10 @@ fn main() {
     let seconds = value("--seconds").unwrap_or_else(|| "3".to_owned());
     let only = value("--only").unwrap_or_default();
 
-    let real = Server::start(
-        env!("CARGO_BIN_EXE_loyd"),
-        // With all that a server in use has on.
-        &[
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--admin-listen",
-            "127.0.0.1:0",
-        ],
-    );
-    let echo = Server::start(env::current_exe().unwrap().to_str().unwrap(), &[ECHO]);
+    let real = Server::start(LOYD, SERVE);
+    let this = env::current_exe().unwrap();
+    let this = this.to_str().unwrap();
+    let echo = Server::start(this, &[ECHO]);
     println!(
         "{:<30} {:>10} {:>10} {:>10} {:>7} {:>14}",
         "row (ns of CPU a board)", "server", "echo", "engine", "ratio", "boards/s wall"
@@ -197,6 +208,75 @@ fn main() {
     if BESIDE.contains(&only) {
         beside_batches(&real, &echo, &seconds);
     }
+    if TWO_CORES.contains(&only) {
+        two_cores(&real, &seconds);
+    }
+    if RUNTIMES.contains(&only) {
+        runtimes(&echo, &Server::start(this, &[ECHO, ONE_THREAD]), &seconds);
+    }
+}
+
+const TWO_CORES: &str = "one stream on two cores";
+
+/// How many times as fast one stream is to be.
+const TWO_CORES_RATIO: f64 = 1.8;
+
+fn two_cores(two: &Server, seconds: &str) {
+    let one = Server::start("taskset", &[&["-c", "0", LOYD], SERVE].concat());
+    let client = row("packed x 1024, bidirectional").client;
+    let duration = format!("{seconds}s");
+    one.load(client, "0.3s");
+    let loads = (0..REPEATS).map(|_| (one.load(client, &duration), two.load(client, &duration)));
+    let (ones, twos): (Vec<_>, Vec<_>) = loads.unzip();
+    let ratios = ones.iter().zip(&twos);
+    let ratio = median(ratios.map(|(one, two)| two.boards_per_second / one.boards_per_second));
+    let speed = |loads: &[Load]| median(loads.iter().map(|load| load.boards_per_second));
+    println!(
+        "\n{:<30} {:>10} {:>10} {:>10}\n{TWO_CORES:<30} {:>10.0} {:>10.0} {ratio:>10.2}{}",
+        "boards/s",
+        "one core",
+        "two",
+        "ratio",
+        speed(&ones),
+        speed(&twos),
+        if ratio >= TWO_CORES_RATIO {
+            ""
+        } else {
+            "  UNDER"
+        },
+    );
+}
+
+const RUNTIMES: &str = "runtimes";
+
+fn runtimes(several: &Server, single: &Server, seconds: &str) {
+    println!(
+        "\n{:<30} {:>10} {:>10} {:>10}",
+        format!("{RUNTIMES} (ns of CPU)"),
+        "several",
+        "single",
+        "ratio"
+    );
+    let duration = format!("{seconds}s");
+    for name in ["packed x 1, goal table", "unary, goal table"] {
+        let client = [row(name).client, &["--connections", "4"]].concat();
+        let loads = (0..REPEATS).map(|_| {
+            let several = several.load(&client, &duration).cpu_ns;
+            (several, single.load(&client, &duration).cpu_ns)
+        });
+        let (several, single): (Vec<_>, Vec<_>) = loads.unzip();
+        let ratios = several.iter().zip(&single);
+        println!(
+            "{name:<30} {:>10.1} {:>10.1} {:>10.2}",
+            median(several.iter().copied()),
+            median(single.iter().copied()),
+            median(ratios.map(|(several, single)| several / single)),
+        );
+    }
+}
+
+fn row(name: &str) -> &'static Row {
+    ROWS.iter().find(|row| row.name == name).unwrap()
 }
 
 /// The name of the section, for `--only`.
@@ -355,7 +435,7 @@ impl Server {
     /// The p99 of unary calls or health checks while four streams are as fast
     /// as they can.
     fn p99_beside_batches(&self, seconds: &str, health: bool) -> f64 {
-        let mut batches = Command::new(env!("CARGO_BIN_EXE_loyd"))
+        let mut batches = Command::new(LOYD)
             .args(["bench", "--connect", &self.uri, "--streams", "4"])
             .args(["--duration", "1h"])
             .stdout(Stdio::null())
@@ -400,7 +480,7 @@ impl Server {
 
     fn load(&self, client: &[&str], duration: &str) -> Load {
         let before = self.cpu();
-        let output = Command::new(env!("CARGO_BIN_EXE_loyd"))
+        let output = Command::new(LOYD)
             .args([
                 "bench",
                 "--json",
@@ -521,11 +601,13 @@ impl SolverService for Echo {
     }
 }
 
-fn echo_server() {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+fn echo_server(one_thread: bool) {
+    let mut builder = if one_thread {
+        tokio::runtime::Builder::new_current_thread()
+    } else {
+        tokio::runtime::Builder::new_multi_thread()
+    };
+    let runtime = builder.enable_all().build().unwrap();
     runtime.block_on(async {
         let bound = Bound::to(&["127.0.0.1:0".parse().unwrap()], 0o600)
             .await

@@ -195,7 +195,8 @@ impl Solver {
         let (_, solutions) = self
             .solutions
             .insert(kept.unwrap_or_else(|| (goal, Solutions::to(&goal))));
-        solutions.answer(solutions.find(problem.start()), self.options.detail, moves)
+        let found = solutions.find(problem.start());
+        solutions.answer(solutions.fetch(found), self.options.detail, moves)
     }
 
     fn solve(&mut self, problem: &Problem, mut moves: String) -> Answer {

@@ -6,6 +6,10 @@
 //! of each state in one word, so an answer is one look-up and no walk.
 
 #![expect(
+    clippy::cast_possible_truncation,
+    reason = "the words of a narrow table fit in half of what was fetched"
+)]
+#![expect(
     clippy::indexing_slicing,
     reason = "indices are those of states of the shape that the table was built for"
 )]
@@ -65,8 +69,8 @@ pub fn warm(shape: Shape, goal_blank: usize) {
 /// let solutions = Solutions::to(&Board::standard_goal(Shape::EIGHT));
 /// let start = Board::from_bytes(Shape::EIGHT, &[1, 2, 3, 0, 4, 6, 7, 5, 8])?;
 /// let mut moves = String::new();
-/// let place = solutions.find(&start);
-/// solutions.answer(place, Detail::Moves, &mut moves);
+/// let found = solutions.find(&start);
+/// solutions.answer(solutions.fetch(found), Detail::Moves, &mut moves);
 /// assert_eq!(moves, "rdr");
 /// # Ok::<(), loyd::puzzle::BoardError>(())
 /// ```
@@ -76,9 +80,7 @@ pub struct Solutions {
     table: &'static Table,
 }
 
-/// Where [`Solutions`] has the solution of a start, if there is one. To find
-/// the places of several starts before the first is looked up lets the memory
-/// accesses overlap.
+/// Where [`Solutions`] has the solution of a start, if there is one.
 #[derive(Clone, Copy, Debug)]
 pub struct Found(Option<usize>);
 
@@ -86,6 +88,10 @@ impl Found {
     /// What a start has that no moves lead from to the goal.
     pub const NONE: Found = Found(None);
 }
+
+/// A solution as the table has it: all moves in a word.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetched(Option<u128>);
 
 impl Solutions {
     /// The solutions to this goal; builds its table if there is none yet.
@@ -108,23 +114,32 @@ impl Solutions {
         Found(place.map(|place| self.transitions.dense(place)))
     }
 
+    /// Reads the table. To fetch several solutions in a row, before the first of
+    /// them is written, lets the memory accesses overlap.
+    #[inline]
+    pub fn fetch(&self, found: Found) -> Fetched {
+        Fetched(found.0.map(|index| match self.table {
+            Table::Narrow(words) => u128::from(words.get(index).copied().unwrap_or(1)),
+            Table::Wide(words) => words.get(index).copied().unwrap_or(1),
+        }))
+    }
+
     /// The answer; its moves are appended to `moves`.
     #[inline]
-    pub fn answer(&self, found: Found, detail: Detail, moves: &mut String) -> Solution {
-        let Some(index) = found.0 else {
+    pub fn answer(&self, fetched: Fetched, detail: Detail, moves: &mut String) -> Solution {
+        let Some(word) = fetched.0 else {
             return Solution::free(Outcome::Unsolvable);
         };
         let length = match self.table {
-            Table::Narrow(words) => {
-                let word = words.get(index).copied().unwrap_or(1);
-                let length = (u64::BITS - 1 - word.leading_zeros()) / 2;
+            Table::Narrow(_) => {
+                let low = word as u64;
+                let length = (u64::BITS - 1 - low.leading_zeros()) / 2;
                 if detail == Detail::Moves {
-                    write(word.to_le_bytes(), length, moves);
+                    write(low.to_le_bytes(), length, moves);
                 }
                 length
             }
-            Table::Wide(words) => {
-                let word = words.get(index).copied().unwrap_or(1);
+            Table::Wide(_) => {
                 let length = (u128::BITS - 1 - word.leading_zeros()) / 2;
                 if detail == Detail::Moves {
                     write(word.to_le_bytes(), length, moves);
@@ -143,7 +158,8 @@ impl Solutions {
 #[inline]
 pub(super) fn solve(problem: &Problem, detail: Detail, moves: &mut String) -> Solution {
     let solutions = Solutions::to(problem.goal());
-    solutions.answer(solutions.find(problem.start()), detail, moves)
+    let found = solutions.find(problem.start());
+    solutions.answer(solutions.fetch(found), detail, moves)
 }
 
 /// Writes so many of a word's moves.

@@ -25,10 +25,13 @@ use tonic::{Code, Request, Status, Streaming};
 use super::call::{Call, CancelOnDrop};
 use super::compute::{Compute, expected_cost, is_inline, piece_boards};
 use super::error::Fault;
-use super::parts::{MAX_ERROR_TEXTS, PART_BYTES, Part, look_up_packed, solve_list, solve_packed};
+use super::parts::{
+    MAX_ERROR_TEXTS, PART_BYTES, Part, look_up_list, look_up_packed, solve_list, solve_packed,
+};
 use super::queue::Lane;
 use super::size_limit::too_large;
-use super::{Settings, Solver, convert, tally};
+use super::tally::{self, LocalTally};
+use super::{Settings, Solver, convert};
 use crate::puzzle::{Board, Problem, Shape};
 use crate::search::{Budget, Interrupted, Method, SearchOptions, Workspace};
 use crate::telemetry::metrics::Run;
@@ -58,6 +61,7 @@ pub(super) fn answers(solver: &Solver, request: Request<Streaming<SolveBatchRequ
         steps: Steps::default(),
         in_flight: FuturesOrdered::new(),
         assembler: Assembler::default(),
+        tally: LocalTally::default(),
         bytes_in_flight: 0,
         inline_in_a_row: Duration::ZERO,
         ended: false,
@@ -234,6 +238,12 @@ impl Piece {
     fn expected_cost(&self) -> Duration {
         expected_cost(&self.batch.options, self.end - self.first)
     }
+
+    /// What is the piece's of all that the message has, so much for a board.
+    fn of<'a, T>(&self, all: &'a [T], of_board: usize) -> &'a [T] {
+        all.get(self.first * of_board..self.end * of_board)
+            .unwrap_or_default()
+    }
 }
 
 /// The steps of one message.
@@ -351,7 +361,26 @@ impl Done {
     }
 }
 
-fn solve_piece(
+/// The answers to a piece that are only to be looked up, if they are: that
+/// needs no workspace. After a panic all is searched, board by board: it is one
+/// board's answer that the panic costs.
+fn look_up_piece(piece: &Piece, budget: &Budget<'_>) -> Option<Result<Vec<Part>, Interrupted>> {
+    let options = &piece.batch.options;
+    if options.method != Method::GoalTable {
+        return None;
+    }
+    if let Err(interrupted) = budget.poll() {
+        return Some(Err(interrupted));
+    }
+    match &piece.batch.boards {
+        Boards::List { boards, goal } => look_up_list(piece.of(boards, 1), *goal, options.detail),
+        Boards::Packed { tiles, shape, goal } => {
+            look_up_packed(piece.of(tiles, shape.cells()), *shape, goal, options.detail)
+        }
+    }
+}
+
+fn search_piece(
     workspace: &mut Workspace,
     piece: &Piece,
     budget: &Budget<'_>,
@@ -361,23 +390,21 @@ fn solve_piece(
     let options = &piece.batch.options;
     match &piece.batch.boards {
         Boards::List { boards, goal } => {
-            let boards = boards.get(piece.first..piece.end).unwrap_or_default();
-            solve_list(workspace, boards, *goal, options, budget)
+            solve_list(workspace, piece.of(boards, 1), *goal, options, budget)
         }
         Boards::Packed { tiles, shape, goal } => {
-            let cells = shape.cells();
-            let tiles = tiles
-                .get(piece.first * cells..piece.end * cells)
-                .unwrap_or_default();
-            let looked_up = (options.method == Method::GoalTable)
-                .then(|| look_up_packed(tiles, *shape, goal, options.detail));
-            // After a panic all is done again, board by board: it is one
-            // board's answer that the panic costs.
-            looked_up
-                .flatten()
-                .unwrap_or_else(|| solve_packed(workspace, tiles, *shape, goal, options, budget))
+            let tiles = piece.of(tiles, shape.cells());
+            solve_packed(workspace, tiles, *shape, goal, options, budget)
         }
     }
+}
+
+fn solve_piece(
+    workspace: &mut Workspace,
+    piece: &Piece,
+    budget: &Budget<'_>,
+) -> Result<Vec<Part>, Interrupted> {
+    look_up_piece(piece, budget).unwrap_or_else(|| search_piece(workspace, piece, budget))
 }
 
 /// What came of a piece, for the metrics.
@@ -537,6 +564,7 @@ pub(super) struct Answers {
     /// What was begun, in the order in which it is to be answered.
     in_flight: FuturesOrdered<Pin<Box<dyn Future<Output = Done> + Send>>>,
     assembler: Assembler,
+    tally: LocalTally,
     /// What the messages take whose last piece is not solved.
     bytes_in_flight: usize,
     inline_in_a_row: Duration,
@@ -586,10 +614,15 @@ impl Answers {
                     return None;
                 }
                 self.inline_in_a_row += cost;
-                let solved = self
-                    .solver
-                    .compute
-                    .run_here(|workspace| solve_piece(workspace, &piece, &self.call.budget()));
+                let budget = self.call.budget();
+                let solved = look_up_piece(&piece, &budget).map_or_else(
+                    || {
+                        let search =
+                            |workspace: &mut Workspace| search_piece(workspace, &piece, &budget);
+                        self.solver.compute.run_here(search)
+                    },
+                    Ok,
+                );
                 Done::of(solved.map(|solved| solved.map(|parts| (piece, parts))))
             }
             Step::Respond(response) => Done::Respond(response),
@@ -639,7 +672,7 @@ impl Answers {
                         self.bytes_in_flight -= piece.batch.bytes;
                     }
                     let method = piece.batch.options.method;
-                    self.solver.tallies.ran(method, &run(&parts));
+                    self.tally.ran(&self.solver.tallies, method, &run(&parts));
                     self.call.answered(piece.end - piece.first);
                     self.assembler.add(&piece, parts);
                 }
@@ -669,9 +702,15 @@ impl Stream for Answers {
         }
         let polled = self.poll_response(context);
         match &polled {
-            Poll::Ready(None | Some(Err(_))) => self.ended = true,
+            Poll::Ready(None | Some(Err(_))) => {
+                self.ended = true;
+                self.tally.tell();
+            }
             Poll::Ready(Some(Ok(_))) => {}
-            Poll::Pending => self.inline_in_a_row = Duration::ZERO,
+            Poll::Pending => {
+                self.inline_in_a_row = Duration::ZERO;
+                self.tally.tell();
+            }
         }
         polled
     }

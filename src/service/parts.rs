@@ -9,8 +9,10 @@ use super::compute::solve_board;
 use super::convert;
 use super::error::Fault;
 use crate::puzzle::{Board, Problem, Shape};
-use crate::search::goal_table::{Found, Solutions};
-use crate::search::{Budget, Detail, Interrupted, Outcome, SearchOptions, Solution, Workspace};
+use crate::search::goal_table::{Fetched, Found, Solutions};
+use crate::search::{
+    Budget, Detail, Interrupted, Method, Outcome, SearchOptions, Solution, Workspace,
+};
 use crate::wire::v1::{self as wire, BoardResult, board_result};
 
 /// The most bytes of a response: a quarter of what clients accept by default.
@@ -62,6 +64,65 @@ fn board_fault(fault: Fault) -> Result<Fault, Interrupted> {
     }
 }
 
+/// The most bytes that a solution takes in a list beside its moves: every
+/// field's tag, and the longest of each number and length.
+const BARE_SOLUTION_BYTES: usize = 64;
+
+/// The parts that answer the boards of a piece in list form.
+struct ListParts {
+    full: Vec<Part>,
+    part: ListPart,
+    method: Method,
+    started: Instant,
+}
+
+impl ListParts {
+    fn new(boards: usize, method: Method) -> ListParts {
+        ListParts {
+            full: Vec::new(),
+            part: ListPart {
+                results: Vec::with_capacity(boards),
+                elapsed: Duration::ZERO,
+                bytes: 0,
+            },
+            method,
+            started: Instant::now(),
+        }
+    }
+
+    /// Adds the answer to the next board.
+    #[inline]
+    fn add(&mut self, solved: Result<Solution, Fault>, moves: String) -> Result<(), Interrupted> {
+        let (bytes, result) = match solved {
+            Ok(found) => (
+                BARE_SOLUTION_BYTES + moves.len(),
+                board_result::Result::Solution(convert::solution(self.method, &found, moves, None)),
+            ),
+            Err(fault) => {
+                let error = board_fault(fault)?.to_board_error();
+                let bytes = BARE_ERROR_BYTES + error.encoded_len();
+                (bytes, board_result::Result::Error(error))
+            }
+        };
+        if self.part.bytes + bytes > PART_BYTES {
+            let full = std::mem::take(&mut self.part);
+            self.full.push(Part::List(full));
+        }
+        self.part.bytes += bytes;
+        self.part.results.push(BoardResult {
+            result: Some(result),
+        });
+        Ok(())
+    }
+
+    fn finish(mut self) -> Vec<Part> {
+        // Of the whole piece: where it makes several parts, the others have none.
+        self.part.elapsed = self.started.elapsed();
+        self.full.push(Part::List(self.part));
+        self.full
+    }
+}
+
 pub(super) fn solve_list(
     workspace: &mut Workspace,
     boards: &[wire::Board],
@@ -69,43 +130,48 @@ pub(super) fn solve_list(
     options: &SearchOptions,
     budget: &Budget<'_>,
 ) -> Result<Vec<Part>, Interrupted> {
-    let mut parts = Vec::new();
-    let mut part = ListPart {
-        results: Vec::with_capacity(boards.len()),
-        elapsed: Duration::ZERO,
-        bytes: 0,
-    };
-    let started = Instant::now();
+    let mut parts = ListParts::new(boards.len(), options.method);
     for board in boards {
         let mut moves = String::new();
         let solved = convert::board(Some(board))
             .map_err(Fault::Board)
             .and_then(|start| convert::problem(start, goal))
             .and_then(|problem| solve_board(workspace, &problem, options, budget, &mut moves));
-        let result = match solved {
-            Ok(found) => board_result::Result::Solution(convert::solution(
-                options.method,
-                &found,
-                moves,
-                None,
-            )),
-            Err(fault) => board_result::Result::Error(board_fault(fault)?.to_board_error()),
-        };
-        let result = BoardResult {
-            result: Some(result),
-        };
-        // The field's tag and the length before it take at most 5 bytes.
-        let bytes = result.encoded_len() + 5;
-        if part.bytes + bytes > PART_BYTES {
-            parts.push(Part::List(std::mem::take(&mut part)));
-        }
-        part.bytes += bytes;
-        part.results.push(result);
+        parts.add(solved, moves)?;
     }
-    // Of the whole piece: where it makes several parts, the others have none.
-    part.elapsed = started.elapsed();
-    parts.push(Part::List(part));
-    Ok(parts)
+    Ok(parts.finish())
+}
+
+/// [`solve_list`] by the goal table, as [`look_up_packed`] does it. `None` also
+/// where the boards are of several shapes, which have no goal in common.
+pub(super) fn look_up_list(
+    boards: &[wire::Board],
+    goal: Option<Board>,
+    detail: Detail,
+) -> Option<Result<Vec<Part>, Interrupted>> {
+    let starts = || {
+        let boards = boards.iter();
+        boards.map(|board| convert::board(Some(board)).map_err(Fault::Board))
+    };
+    let shape = starts().find_map(Result::ok)?.shape();
+    let goal = goal.unwrap_or_else(|| Board::standard_goal(shape));
+    if goal.shape() != shape {
+        return None;
+    }
+    let mut one_shape = true;
+    let starts = starts().inspect(|start| {
+        one_shape &= start.as_ref().is_ok_and(|start| start.shape() == shape) || start.is_err();
+    });
+    let looked_up = catch_unwind(AssertUnwindSafe(|| {
+        let mut parts = ListParts::new(boards.len(), Method::GoalTable);
+        look_up(&goal, starts, |solutions, fetched| {
+            let mut moves = String::new();
+            let solved = fetched.map(|fetched| solutions.answer(fetched, detail, &mut moves));
+            parts.add(solved, moves)
+        })?;
+        Ok(parts.finish())
+    }));
+    looked_up.ok().filter(|_| one_shape)
 }
 
 /// The room for the moves of a board: a little more than the mean of 3x3.
@@ -254,9 +320,39 @@ pub(super) fn solve_packed(
     Ok(parts.finish())
 }
 
-/// How many boards are found in the goal table before the first of them is
+/// How many boards are fetched from the goal table before the first of them is
 /// answered: enough for their memory accesses to overlap.
 const FOUND_TOGETHER: usize = 16;
+
+/// Finds boards of the goal's shape in the goal table, and tells what it has of
+/// them, in order.
+#[inline]
+fn look_up<E>(
+    goal: &Board,
+    mut starts: impl Iterator<Item = Result<Board, E>>,
+    mut answer: impl FnMut(&Solutions, Result<Fetched, E>) -> Result<(), Interrupted>,
+) -> Result<(), Interrupted> {
+    let solutions = Solutions::to(goal);
+    loop {
+        let mut together = [const { Ok(Found::NONE) }; FOUND_TOGETHER];
+        let mut boards = 0;
+        for (found, start) in together.iter_mut().zip(&mut starts) {
+            *found = start.map(|start| {
+                #[cfg(feature = "panic-injection")]
+                super::panic_injection::panic_at(&start);
+                solutions.find(&start)
+            });
+            boards += 1;
+        }
+        let fetched = together.map(|found| found.map(|found| solutions.fetch(found)));
+        for fetched in fetched.into_iter().take(boards) {
+            answer(&solutions, fetched)?;
+        }
+        if boards < FOUND_TOGETHER {
+            return Ok(());
+        }
+    }
+}
 
 /// [`solve_packed`] by the goal table: answers are so cheap that what is the
 /// same for all boards is done once. `None` where a board made it panic.
@@ -267,26 +363,16 @@ pub(super) fn look_up_packed(
     detail: Detail,
 ) -> Option<Result<Vec<Part>, Interrupted>> {
     catch_unwind(AssertUnwindSafe(|| {
-        let solutions = Solutions::to(goal);
         let mut parts = PackedParts::new(tiles.len() / shape.cells());
-        for together in tiles.chunks(FOUND_TOGETHER * shape.cells()) {
-            let mut found = [const { Ok(Found::NONE) }; FOUND_TOGETHER];
-            for (found, board) in found.iter_mut().zip(together.chunks_exact(shape.cells())) {
-                *found = Board::from_bytes(shape, board).map(|start| {
-                    #[cfg(feature = "panic-injection")]
-                    super::panic_injection::panic_at(&start);
-                    solutions.find(&start)
-                });
-            }
-            let boards = together.len() / shape.cells();
-            for found in found.into_iter().take(boards) {
-                let moves_before = parts.moves().len();
-                let solved = found
-                    .map(|found| solutions.answer(found, detail, parts.moves()))
-                    .map_err(Fault::Board);
-                parts.add(solved, moves_before)?;
-            }
-        }
+        let boards = tiles.chunks_exact(shape.cells());
+        let starts = boards.map(|board| Board::from_bytes(shape, board));
+        look_up(goal, starts, |solutions, fetched| {
+            let moves_before = parts.moves().len();
+            let solved = fetched
+                .map(|fetched| solutions.answer(fetched, detail, parts.moves()))
+                .map_err(Fault::Board);
+            parts.add(solved, moves_before)
+        })?;
         Ok(parts.finish())
     }))
     .ok()

@@ -3,7 +3,7 @@
 use super::convert;
 use crate::search::Method;
 use crate::telemetry::Metrics;
-use crate::telemetry::metrics::{OUTCOMES, Run, Searches};
+use crate::telemetry::metrics::{LocalSearches, OUTCOMES, Run, Searches};
 use crate::wire::v1 as wire;
 
 /// The counters of each method, looked up once.
@@ -29,14 +29,55 @@ impl Tallies {
 
     /// Counts a run.
     pub(super) fn ran(&self, method: Method, run: &Run) {
-        let searches = match method {
+        self.of(method).ran(run);
+    }
+
+    fn of(&self, method: Method) -> &Searches {
+        match method {
             Method::BidirectionalBfs => &self.bidirectional_bfs,
             Method::GoalTable => &self.goal_table,
             Method::AStar => &self.a_star,
             Method::GreedyBestFirst => &self.greedy_best_first,
             Method::Bfs => &self.bfs,
+        }
+    }
+}
+
+/// The most runs that are counted before all are told.
+const UNTOLD_RUNS: u32 = 256;
+
+/// What a stream has counted and not told yet: on a stream of small messages
+/// the shared counters would cost more than some answers do.
+#[derive(Default)]
+pub(super) struct LocalTally {
+    /// Of the method that ran last.
+    searches: Option<(Method, LocalSearches)>,
+    runs: u32,
+}
+
+impl LocalTally {
+    /// Counts a run.
+    pub(super) fn ran(&mut self, tallies: &Tallies, method: Method, run: &Run) {
+        let searches = match &mut self.searches {
+            Some((of, searches)) if *of == method => searches,
+            // What another method has counted is told when it is dropped.
+            other => &mut other.insert((method, tallies.of(method).local())).1,
         };
         searches.ran(run);
+        self.runs += 1;
+        if self.runs >= UNTOLD_RUNS {
+            self.tell();
+        }
+    }
+
+    /// Adds what was counted to the shared counters.
+    pub(super) fn tell(&mut self) {
+        if self.runs > 0
+            && let Some((_, searches)) = &mut self.searches
+        {
+            searches.tell();
+        }
+        self.runs = 0;
     }
 }
 

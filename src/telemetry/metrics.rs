@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus::core::Collector;
+use prometheus::local::LocalHistogram;
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
     TextEncoder,
@@ -422,6 +423,56 @@ impl Searches {
         self.seconds.observe(run.elapsed.as_secs_f64());
         // Above 2^53 it would be off by less than a millionth.
         self.states.observe(run.expanded as f64);
+    }
+
+    /// Counters for one task, that [`LocalSearches::tell`] adds to these.
+    #[must_use]
+    pub fn local(&self) -> LocalSearches {
+        LocalSearches {
+            shared: self.clone(),
+            boards: [0; OUTCOMES.len()],
+            seconds: self.seconds.local(),
+            states: self.states.local(),
+        }
+    }
+}
+
+/// What one task has counted of a method's searches. Dropped, it tells.
+#[derive(Debug)]
+pub struct LocalSearches {
+    shared: Searches,
+    boards: [u64; OUTCOMES.len()],
+    seconds: LocalHistogram,
+    states: LocalHistogram,
+}
+
+impl LocalSearches {
+    /// Counts a run.
+    pub fn ran(&mut self, run: &Run) {
+        for (sum, boards) in self.boards.iter_mut().zip(run.outcomes) {
+            *sum += boards;
+        }
+        self.seconds.observe(run.elapsed.as_secs_f64());
+        // Above 2^53 it would be off by less than a millionth.
+        self.states.observe(run.expanded as f64);
+    }
+
+    /// Adds what was counted to the shared counters.
+    pub fn tell(&mut self) {
+        for (counter, boards) in self.shared.boards.iter().zip(&mut self.boards) {
+            // Not to write to what other threads write to, for nothing.
+            if *boards > 0 {
+                counter.inc_by(std::mem::take(boards));
+            }
+        }
+        self.seconds.flush();
+        self.states.flush();
+    }
+}
+
+impl Drop for LocalSearches {
+    fn drop(&mut self) {
+        self.tell();
     }
 }
 

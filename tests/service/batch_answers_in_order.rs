@@ -227,6 +227,78 @@ async fn a_list_may_mix_sizes() {
     assert_eq!(moves, ["r", "r", "d", "", "d", "d"]);
 }
 
+/// By the goal table a list takes another way through the service: what it
+/// says has to be the same, whatever is in the list.
+#[tokio::test]
+async fn lists_of_all_kinds_get_from_the_table_what_a_search_says() {
+    let server = Server::start().await;
+    let boards: Vec<wire::Board> = spread(50).iter().map(to_wire).collect();
+    let small = square(&[1, 2, 0, 3]);
+    let bad = [
+        square(&[1, 2, 3, 4, 5, 6, 7, 7, 0]),
+        square(&[]),
+        square(&[0, 1 << 20, 2, 3, 4, 5, 6, 7, 8]),
+        wire::Board {
+            tiles: vec![1, 2, 0, 3],
+            rows: 7,
+            columns: 1,
+        },
+    ];
+    let with = |more: &[wire::Board]| [&boards[..20], more, &boards[20..]].concat();
+    let goals = [
+        None,
+        Some(square(&[0, 1, 2, 3, 4, 5, 6, 7, 8])),
+        Some(square(&[3, 2, 1, 0])),
+    ];
+    let mut requests = Vec::new();
+    for goal in goals {
+        for boards in [
+            boards.clone(),
+            with(std::slice::from_ref(&small)),
+            with(&bad),
+            with(&[&bad[..], std::slice::from_ref(&small)].concat()),
+            bad.to_vec(),
+            vec![small.clone()],
+            [std::slice::from_ref(&small), &boards[..]].concat(),
+        ] {
+            let mut request = list(requests.len() as u64, boards);
+            request.goal = goal.clone();
+            requests.push(request);
+        }
+    }
+    let mut told = Vec::new();
+    for method in [Algorithm::GoalTable, Algorithm::BidirectionalBfs] {
+        let requests = requests.iter().map(|request| SolveBatchRequest {
+            options: algorithm(method),
+            ..request.clone()
+        });
+        let responses = batch(&mut server.client().await, requests.collect()).await;
+        let lists = responses.unwrap().into_iter().map(|response| {
+            let Some(solve_batch_response::Results::List(list)) = response.results else {
+                panic!("{response:?}");
+            };
+            let of_board = list.results.into_iter().map(|result| match result.result {
+                Some(board_result::Result::Solution(solution)) => Ok((
+                    solution.outcome(),
+                    solution.length,
+                    solution.moves.len(),
+                    solution.optimal,
+                )),
+                Some(board_result::Result::Error(error)) => Err(error),
+                None => panic!("neither"),
+            });
+            (response.id, of_board.collect::<Vec<_>>())
+        });
+        told.push(lists.collect::<Vec<_>>());
+    }
+    assert_eq!(told[0].len(), requests.len());
+    assert!(
+        told[0] == told[1],
+        "{:?}",
+        told[0].iter().zip(&told[1]).find(|(a, b)| a != b)
+    );
+}
+
 #[tokio::test]
 async fn a_message_without_boards_gets_its_id_back() {
     let server = Server::start().await;
