@@ -19,9 +19,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         out_dir.join("solver_descriptor.bin"),
         descriptors.encode_to_vec(),
     )?;
+    // All that is generated, for the benchmark and the tests to compare with.
+    let plain = out_dir.join("plain");
+    fs::create_dir_all(&plain)?;
+    configure()
+        .out_dir(plain)
+        .compile_fds(descriptors.clone())?;
+    configure()
+        .extern_path(".loyd.v1.BoardList", "crate::wire::v1::BoardList")
+        .compile_fds(descriptors)?;
+    Ok(())
+}
+
+fn configure() -> tonic_prost_build::Builder {
     tonic_prost_build::configure()
         // The tiles of a packed message are read where they arrived.
         .bytes(".loyd.v1.PackedBoards.tiles")
-        .compile_fds(descriptors)?;
-    Ok(())
 }

@@ -44,11 +44,12 @@ use loyd::puzzle::{Board, Problem, Shape, cantor};
 use loyd::search::{Budget, Method, SearchOptions, Workspace, solve};
 use loyd::server::{Bound, Config, Services};
 use loyd::service::{DESCRIPTOR_SETS, NAME};
+use loyd::wire::v1 as wire;
 use loyd::wire::v1::solver_service_client::SolverServiceClient;
-use loyd::wire::v1::solver_service_server::{SolverService, SolverServiceServer};
-use loyd::wire::v1::{
-    self as wire, Algorithm, BoardResult, Outcome, PackedResults, ResultList, SearchStats,
-    Solution, SolveBatchRequest, SolveBatchResponse, SolveRequest, SolveResponse, board_result,
+use plain::solver_service_server::{SolverService, SolverServiceServer};
+use plain::{
+    Algorithm, BoardResult, Outcome, PackedResults, ResultList, SearchStats, Solution,
+    SolveBatchRequest, SolveBatchResponse, SolveRequest, SolveResponse, board_result,
     solve_batch_request, solve_batch_response,
 };
 use tokio_stream::{Stream, StreamExt};
@@ -57,6 +58,12 @@ use tonic::transport::Endpoint;
 use tonic::{Request, Response, Status, Streaming};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
+
+/// What the echo server speaks: the contract as any service on this stack gets
+/// it, without a type of ours.
+mod plain {
+    include!(concat!(env!("OUT_DIR"), "/plain/loyd.v1.rs"));
+}
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -464,9 +471,9 @@ impl Server {
                 rows: 0,
                 columns: 0,
             };
-            let request = SolveRequest {
+            let request = wire::SolveRequest {
                 board: Some(board),
-                ..SolveRequest::default()
+                ..wire::SolveRequest::default()
             };
             p99(duration, async || {
                 client.solve(request.clone()).await.unwrap();

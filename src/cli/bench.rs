@@ -23,8 +23,8 @@ use super::tls::ClientTlsArgs;
 use crate::puzzle::{Board, Problem, Shape, cantor};
 use crate::wire::v1::solver_service_client::SolverServiceClient;
 use crate::wire::v1::{
-    self as wire, BoardList, Outcome, PackedBoards, SolveBatchRequest, SolveRequest,
-    solve_batch_request, solve_batch_response,
+    self as wire, Outcome, PackedBoards, SolveBatchRequest, SolveRequest, solve_batch_request,
+    solve_batch_response,
 };
 
 /// How many different boards are sent, over and over.
@@ -415,9 +415,9 @@ impl Load {
 
     fn request(&self, id: u64, first: u64, count: usize) -> SolveBatchRequest {
         let boards = match self.args.form {
-            Form::List | Form::Unary => solve_batch_request::Boards::List(BoardList {
-                boards: self.pick(first, count).map(remote::board_to_wire).collect(),
-            }),
+            Form::List | Form::Unary => solve_batch_request::Boards::List(
+                self.pick(first, count).map(remote::board_to_wire).collect(),
+            ),
             Form::Packed => {
                 let mut tiles = Vec::with_capacity(count * 9);
                 self.pick(first, count)

@@ -101,14 +101,14 @@ enum Entry {
 #[derive(Default)]
 struct Batch {
     entries: VecDeque<Entry>,
-    boards: Vec<wire::Board>,
+    boards: BoardList,
 }
 
 impl Batch {
     fn push(&mut self, task: &Task, line: &str) {
         match task.parse(line) {
             Ok(problem) => {
-                self.boards.push(board_to_wire(problem.start()));
+                self.boards.push((&board_to_wire(problem.start())).into());
                 self.entries.push_back(Entry::Sent);
             }
             Err(error) => self
@@ -261,7 +261,7 @@ async fn exchange(
                 if !boards.is_empty() {
                     let request = SolveBatchRequest {
                         id: next_id,
-                        boards: Some(solve_batch_request::Boards::List(BoardList { boards })),
+                        boards: Some(solve_batch_request::Boards::List(boards)),
                         goal: goal.clone(),
                         options: Some(options),
                     };

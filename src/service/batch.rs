@@ -36,8 +36,8 @@ use crate::puzzle::{Board, Problem, Shape};
 use crate::search::{Budget, Interrupted, Method, SearchOptions, Workspace};
 use crate::telemetry::metrics::Run;
 use crate::wire::v1::{
-    self as wire, PackedError, PackedResults, ResultList, SolveBatchRequest, SolveBatchResponse,
-    board_result, solve_batch_request, solve_batch_response,
+    self as wire, BoardList, PackedError, PackedResults, ResultList, SolveBatchRequest,
+    SolveBatchResponse, board_result, solve_batch_request, solve_batch_response,
 };
 
 /// The most pieces whose answers are joined to one response: a slow method
@@ -80,7 +80,7 @@ struct Batch {
 
 enum Boards {
     List {
-        boards: Vec<wire::Board>,
+        list: BoardList,
         goal: Option<Board>,
     },
     Packed {
@@ -109,12 +109,9 @@ impl Batch {
         };
         let (boards, count) = match boards {
             solve_batch_request::Boards::List(list) => {
-                let count = too_many(list.boards.len(), settings.max_list_boards);
+                let count = too_many(list.len(), settings.max_list_boards);
                 let boards = match &goal {
-                    Ok(goal) => Ok(Boards::List {
-                        boards: list.boards,
-                        goal: *goal,
-                    }),
+                    Ok(goal) => Ok(Boards::List { list, goal: *goal }),
                     Err(fault) => Err(fault.clone()),
                 };
                 (boards, count)
@@ -140,7 +137,7 @@ impl Batch {
 
     fn len(&self) -> usize {
         match &self.boards {
-            Boards::List { boards, .. } => boards.len(),
+            Boards::List { list, .. } => list.len(),
             Boards::Packed { tiles, shape, .. } => tiles.len() / shape.cells(),
         }
     }
@@ -150,10 +147,7 @@ impl Boards {
     /// What they take while they wait.
     fn bytes(&self) -> usize {
         match self {
-            Boards::List { boards, .. } => boards
-                .iter()
-                .map(|board| size_of_val(board) + size_of_val(board.tiles.as_slice()))
-                .sum(),
+            Boards::List { list, .. } => list.bytes(),
             Boards::Packed { tiles, .. } => tiles.len(),
         }
     }
@@ -239,9 +233,11 @@ impl Piece {
         expected_cost(&self.batch.options, self.end - self.first)
     }
 
-    /// What is the piece's of all that the message has, so much for a board.
-    fn of<'a, T>(&self, all: &'a [T], of_board: usize) -> &'a [T] {
-        all.get(self.first * of_board..self.end * of_board)
+    /// The piece's of the tiles of all boards.
+    fn of<'a>(&self, tiles: &'a [u8], shape: Shape) -> &'a [u8] {
+        let cells = shape.cells();
+        tiles
+            .get(self.first * cells..self.end * cells)
             .unwrap_or_default()
     }
 }
@@ -278,8 +274,7 @@ impl Steps {
             };
             Steps::One(Some(Step::Respond(response)))
         };
-        let boards =
-            boards.unwrap_or(solve_batch_request::Boards::List(wire::BoardList::default()));
+        let boards = boards.unwrap_or(solve_batch_request::Boards::List(BoardList::default()));
         match Batch::parse(id, boards, goal.as_ref(), options.as_ref(), settings) {
             Ok(batch) if batch.len() == 0 => respond(None),
             Ok(batch) => {
@@ -373,9 +368,11 @@ fn look_up_piece(piece: &Piece, budget: &Budget<'_>) -> Option<Result<Vec<Part>,
         return Some(Err(interrupted));
     }
     match &piece.batch.boards {
-        Boards::List { boards, goal } => look_up_list(piece.of(boards, 1), *goal, options.detail),
+        Boards::List { list, goal } => {
+            look_up_list(list.range(piece.first, piece.end), *goal, options.detail)
+        }
         Boards::Packed { tiles, shape, goal } => {
-            look_up_packed(piece.of(tiles, shape.cells()), *shape, goal, options.detail)
+            look_up_packed(piece.of(tiles, *shape), *shape, goal, options.detail)
         }
     }
 }
@@ -389,11 +386,12 @@ fn search_piece(
     budget.poll()?;
     let options = &piece.batch.options;
     match &piece.batch.boards {
-        Boards::List { boards, goal } => {
-            solve_list(workspace, piece.of(boards, 1), *goal, options, budget)
+        Boards::List { list, goal } => {
+            let boards = list.range(piece.first, piece.end);
+            solve_list(workspace, boards, *goal, options, budget)
         }
         Boards::Packed { tiles, shape, goal } => {
-            let tiles = piece.of(tiles, shape.cells());
+            let tiles = piece.of(tiles, *shape);
             solve_packed(workspace, tiles, *shape, goal, options, budget)
         }
     }

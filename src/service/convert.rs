@@ -6,19 +6,17 @@ use super::Settings;
 use super::error::Fault;
 use crate::puzzle::{Board, BoardError, Problem};
 use crate::search::{Detail, Heuristic, Method, Outcome, SearchOptions, Solution, Weight};
-use crate::wire::v1 as wire;
+use crate::wire::v1::{self as wire, BoardRef};
 
-/// Reads a board. An absent one is a board without tiles.
-pub(super) fn board(board: Option<&wire::Board>) -> Result<Board, BoardError> {
-    match board {
-        Some(board) => Board::new(&board.tiles, board.rows, board.columns),
-        None => Board::new(&[], 0, 0),
-    }
+/// Reads a board.
+#[inline]
+pub(super) fn board(board: BoardRef<'_>) -> Result<Board, BoardError> {
+    Board::new(board.tiles, board.rows, board.columns)
 }
 
 /// Reads a goal; absent means the standard goal of each board's shape.
 pub(super) fn goal(goal: Option<&wire::Board>) -> Result<Option<Board>, Fault> {
-    goal.map(|goal| board(Some(goal)).map_err(Fault::Goal))
+    goal.map(|goal| board(goal.into()).map_err(Fault::Goal))
         .transpose()
 }
 
@@ -36,7 +34,9 @@ pub(super) fn request(
     request: &wire::SolveRequest,
     settings: &Settings,
 ) -> Result<(Problem, SearchOptions), Fault> {
-    let start = board(request.board.as_ref()).map_err(Fault::Board);
+    // An absent board is one without tiles.
+    let absent = wire::Board::default();
+    let start = board(request.board.as_ref().unwrap_or(&absent).into()).map_err(Fault::Board);
     let goal = goal(request.goal.as_ref());
     let options = options(request.options.as_ref(), settings);
     match (start, goal) {

@@ -11,6 +11,7 @@ use prost::Message;
 
 use super::{Settings, batch, convert};
 use crate::search::Workspace;
+use crate::wire;
 use crate::wire::v1::{
     PackedBoards, SolveBatchRequest, SolveRequest, solve_batch_request, solve_batch_response,
 };
@@ -53,6 +54,7 @@ pub fn solve_request(bytes: &[u8]) {
 /// Bytes as a `SolveBatchRequest`: every board answered once, in order, in
 /// responses of at most 1 MiB.
 pub fn batch_request(bytes: &[u8], workspace: &mut Workspace) {
+    wire::check_request(bytes);
     let Ok(request) = SolveBatchRequest::decode(bytes) else {
         return;
     };
@@ -81,7 +83,7 @@ pub fn packed(rows: u32, columns: u32, tiles: &[u8], workspace: &mut Workspace) 
 fn check_answers(request: SolveBatchRequest, workspace: &mut Workspace) {
     let id = request.id;
     let asked = match &request.boards {
-        Some(solve_batch_request::Boards::List(list)) => list.boards.len(),
+        Some(solve_batch_request::Boards::List(list)) => list.len(),
         Some(solve_batch_request::Boards::Packed(packed)) => {
             let cells = match (packed.rows, packed.columns) {
                 (0, 0) => 9,

@@ -13,7 +13,7 @@ use crate::search::goal_table::{Fetched, Found, Solutions};
 use crate::search::{
     Budget, Detail, Interrupted, Method, Outcome, SearchOptions, Solution, Workspace,
 };
-use crate::wire::v1::{self as wire, BoardResult, board_result};
+use crate::wire::v1::{self as wire, BoardRef, BoardResult, board_result};
 
 /// The most bytes of a response: a quarter of what clients accept by default.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
@@ -123,9 +123,9 @@ impl ListParts {
     }
 }
 
-pub(super) fn solve_list(
+pub(super) fn solve_list<'a>(
     workspace: &mut Workspace,
-    boards: &[wire::Board],
+    boards: impl ExactSizeIterator<Item = BoardRef<'a>>,
     goal: Option<Board>,
     options: &SearchOptions,
     budget: &Budget<'_>,
@@ -133,7 +133,7 @@ pub(super) fn solve_list(
     let mut parts = ListParts::new(boards.len(), options.method);
     for board in boards {
         let mut moves = String::new();
-        let solved = convert::board(Some(board))
+        let solved = convert::board(board)
             .map_err(Fault::Board)
             .and_then(|start| convert::problem(start, goal))
             .and_then(|problem| solve_board(workspace, &problem, options, budget, &mut moves));
@@ -144,26 +144,24 @@ pub(super) fn solve_list(
 
 /// [`solve_list`] by the goal table, as [`look_up_packed`] does it. `None` also
 /// where the boards are of several shapes, which have no goal in common.
-pub(super) fn look_up_list(
-    boards: &[wire::Board],
+pub(super) fn look_up_list<'a>(
+    boards: impl ExactSizeIterator<Item = BoardRef<'a>> + Clone,
     goal: Option<Board>,
     detail: Detail,
 ) -> Option<Result<Vec<Part>, Interrupted>> {
-    let starts = || {
-        let boards = boards.iter();
-        boards.map(|board| convert::board(Some(board)).map_err(Fault::Board))
-    };
-    let shape = starts().find_map(Result::ok)?.shape();
+    let count = boards.len();
+    let starts = boards.map(|board| convert::board(board).map_err(Fault::Board));
+    let shape = starts.clone().find_map(Result::ok)?.shape();
     let goal = goal.unwrap_or_else(|| Board::standard_goal(shape));
     if goal.shape() != shape {
         return None;
     }
     let mut one_shape = true;
-    let starts = starts().inspect(|start| {
-        one_shape &= start.as_ref().is_ok_and(|start| start.shape() == shape) || start.is_err();
+    let starts = starts.inspect(|start| {
+        one_shape &= start.as_ref().map_or(true, |start| start.shape() == shape);
     });
     let looked_up = catch_unwind(AssertUnwindSafe(|| {
-        let mut parts = ListParts::new(boards.len(), Method::GoalTable);
+        let mut parts = ListParts::new(count, Method::GoalTable);
         look_up(&goal, starts, |solutions, fetched| {
             let mut moves = String::new();
             let solved = fetched.map(|fetched| solutions.answer(fetched, detail, &mut moves));

@@ -175,7 +175,7 @@ pub fn to_wire(board: &Board) -> wire::Board {
 }
 
 pub fn list(id: u64, boards: Vec<wire::Board>) -> SolveBatchRequest {
-    let list = wire::BoardList { boards };
+    let list = boards.into_iter().collect();
     SolveBatchRequest {
         id,
         boards: Some(solve_batch_request::Boards::List(list)),
