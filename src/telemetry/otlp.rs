@@ -1,5 +1,6 @@
 //! Traces to a collector, over OTLP. OpenTelemetry's types stay in this file.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
@@ -100,18 +101,26 @@ impl Tracer {
         let (service, method) = name.split_once('/').unwrap_or(("", name));
         let boards = i64::try_from(call.boards).unwrap_or(i64::MAX);
         let code = i64::try_from(call.code).unwrap_or(i64::MAX);
+        let mut attributes = vec![
+            KeyValue::new("rpc.system", "grpc"),
+            KeyValue::new("rpc.service", service.to_owned()),
+            KeyValue::new("rpc.method", method.to_owned()),
+            KeyValue::new("rpc.grpc.status_code", code),
+            KeyValue::new("loyd.boards", boards),
+            KeyValue::new("loyd.request_id", call.request_id.clone()),
+        ];
+        match call.peer.parse::<SocketAddr>() {
+            Ok(peer) => attributes.extend([
+                KeyValue::new("network.peer.address", peer.ip().to_string()),
+                KeyValue::new("network.peer.port", i64::from(peer.port())),
+            ]),
+            // A Unix socket's.
+            Err(_) => attributes.push(KeyValue::new("network.peer.address", call.peer.to_owned())),
+        }
         let builder = SpanBuilder::from_name(name.to_owned())
             .with_kind(SpanKind::Server)
             .with_start_time(ended.checked_sub(call.took).unwrap_or(ended))
-            .with_attributes([
-                KeyValue::new("rpc.system", "grpc"),
-                KeyValue::new("rpc.service", service.to_owned()),
-                KeyValue::new("rpc.method", method.to_owned()),
-                KeyValue::new("rpc.grpc.status_code", code),
-                KeyValue::new("network.peer.address", call.peer.to_owned()),
-                KeyValue::new("loyd.boards", boards),
-                KeyValue::new("loyd.request_id", call.request_id.clone()),
-            ]);
+            .with_attributes(attributes);
         let parent = match call.parent {
             Some(parent) => Context::new().with_remote_span_context(SpanContext::new(
                 TraceId::from(parent.trace),
