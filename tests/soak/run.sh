@@ -21,7 +21,11 @@ readonly most_beside=300
 main() {
     cd "$repository"
     local minutes=10
-    [[ ${1-} != --minutes ]] || minutes=${2?--minutes needs a number}
+    case ${1-} in
+        "") ;;
+        --minutes) minutes=${2?--minutes needs a number} ;;
+        *) die "unknown argument $1; there is --minutes N" ;;
+    esac
     need_build_tools
     mkdir -p "$work"
     build_server
