@@ -118,7 +118,9 @@ pub(super) fn effective<C: CommandFactory>(matches: &ArgMatches) -> Result<Strin
     let options = command
         .find_subcommand(COMMAND)
         .into_iter()
-        .flat_map(Command::get_arguments);
+        .flat_map(Command::get_arguments)
+        // What this build can't do has no value either.
+        .filter(|arg| !arg.is_hide_set());
     for (arg, name) in options.filter_map(|arg| Some((arg, key(arg)?))) {
         let Ok(Some(values)) = serve.try_get_raw(arg.get_id().as_str()) else {
             text.push_str(&format!("# {name} is not set\n"));

@@ -72,7 +72,7 @@ fn endpoint(uri: &str, tls: &ClientTlsArgs) -> Result<Endpoint, RemoteError> {
 
 /// Whether it is `HOST` or `HOST:PORT`; a port that is no number, or too large
 /// a one, would be taken for the default.
-fn is_host_and_port(authority: &hyper::http::uri::Authority) -> bool {
+pub(super) fn is_host_and_port(authority: &hyper::http::uri::Authority) -> bool {
     let host = authority.host();
     !host.is_empty()
         && (authority.as_str() == host

@@ -25,7 +25,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::telemetry::LogFormat;
+use crate::telemetry::{LogError, LogFormat};
+use exit::Exit;
 
 const LONG_ABOUT: &str = "\
 Solves sliding-tile puzzles: the 8-puzzle and its smaller kin.
@@ -86,15 +87,24 @@ pub fn run() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => return error.exit().into(),
     };
-    crate::telemetry::init(match &cli.command {
+    let log_format = match &cli.command {
         Command::Serve(args) => args.log_format(),
         _ => LogFormat::Text,
-    });
+    };
+    // What waits to be written is written when this is dropped.
+    let log = match crate::telemetry::init(log_format) {
+        Ok(log) => log,
+        Err(error @ LogError::Thread(_)) => return Exit::Lost.because(error).into(),
+        Err(error) => return Exit::Usage.because(error).into(),
+    };
     let exit = match cli.command {
         Command::Serve(args) if args.print_config => {
             serve::print_config(*args, arguments::effective::<Cli>(&matches))
         }
-        Command::Serve(args) => serve::run(*args),
+        Command::Serve(args) => {
+            log.tell_panics();
+            serve::run(*args)
+        }
         Command::Solve(args) => solve::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Bench(args) => bench::run(args),

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use tonic::service::Routes;
 
+#[cfg(feature = "otlp")]
+use super::connect::is_host_and_port;
 use super::exit::Exit;
 use super::options::{Algorithm, parse_count, parse_duration, parse_positive_duration};
 use super::tls::ServerTlsArgs;
@@ -18,7 +20,7 @@ use crate::server::{Address, Bound, Config, ConnectionSettings, Drained, Origin,
 use crate::service::{self, Settings, Solver};
 #[cfg(feature = "otlp")]
 use crate::telemetry::otlp::Tracer;
-use crate::telemetry::{LogFormat, Metrics};
+use crate::telemetry::{LogFormat, Metrics, max_files};
 
 /// Arguments of `loyd serve`.
 #[derive(clap::Args, Clone, Debug)]
@@ -47,7 +49,7 @@ pub(super) struct Args {
     admin_listen: Option<SocketAddr>,
 
     /// The log on standard error as text for people, or as JSON, an object a
-    /// line, for machines. RUST_LOG says how much (`warn`, `loyd::call=off`)
+    /// line, for machines. RUST_LOG says how much (`warn`, `info,loyd::call=off`)
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     log_format: LogLines,
 
@@ -59,8 +61,8 @@ pub(super) struct Args {
     /// Send a span of each call to this OpenTelemetry collector, by OTLP over
     /// gRPC: http://127.0.0.1:4317. Spans it is too slow for are dropped
     /// [default: none]
-    #[cfg(feature = "otlp")]
     #[arg(long, value_name = "URL", value_parser = parse_collector)]
+    #[cfg_attr(not(feature = "otlp"), arg(hide = true))]
     otlp_endpoint: Option<String>,
 
     /// Permissions of Unix sockets, in octal with a leading 0: who may write
@@ -241,6 +243,10 @@ struct ConnectionArgs {
     max_connection_age_grace: Duration,
 }
 
+/// Files beside the connections of clients: the operator's, of which there are
+/// up to 64, listeners, and what the runtime and the standard streams need.
+const OTHER_FILES: u64 = 100;
+
 /// The largest window there is (RFC 9113, section 6.9.1).
 const MAX_WINDOW: i64 = (1 << 31) - 1;
 
@@ -283,12 +289,26 @@ enum LogLines {
 /// A collector beside the server, or in its network: without TLS.
 #[cfg(feature = "otlp")]
 fn parse_collector(value: &str) -> Result<String, String> {
-    value
-        .parse::<hyper::Uri>()
-        .ok()
-        .filter(|uri| uri.scheme_str() == Some("http") && uri.authority().is_some())
-        .map(|_| value.to_owned())
-        .ok_or_else(|| format!("`{value}` is not a URL such as http://127.0.0.1:4317"))
+    let is_origin = value.parse::<hyper::Uri>().is_ok_and(|uri| {
+        uri.scheme_str() == Some("http")
+            && uri
+                .authority()
+                .is_some_and(|authority| is_host_and_port(authority) && uri.port_u16() != Some(0))
+            // It is a service of gRPC, which has paths of its own.
+            && uri.path_and_query().is_none_or(|path| path == "/")
+    });
+    // A fragment is left out where URLs are read.
+    if is_origin && !value.contains('#') {
+        return Ok(value.to_owned());
+    }
+    Err("it is no http:// URL of a host and a port alone, such as http://127.0.0.1:4317".to_owned())
+}
+
+/// Refused wherever it is set: who asks for traces is to know that there are
+/// none.
+#[cfg(not(feature = "otlp"))]
+fn parse_collector(_: &str) -> Result<String, String> {
+    Err("this build sends no traces: it was made without the feature `otlp`".to_owned())
 }
 
 /// The leading 0 is asked for, since a number of a TOML file comes here in
@@ -371,13 +391,15 @@ async fn serve(args: Args) -> Exit {
     if let Err(error) = signals::reload_on_hangup(tls.clone()) {
         return Exit::Lost.because(format!("cannot wait for signals: {error}"));
     }
+    let metrics = Metrics::new();
     #[cfg(feature = "otlp")]
-    let tracer = match args.otlp_endpoint.as_deref().map(Tracer::start) {
+    let endpoint = args.otlp_endpoint.as_deref();
+    #[cfg(feature = "otlp")]
+    let tracer = match endpoint.map(|endpoint| Tracer::start(endpoint, &metrics)) {
         Some(Err(error)) => return Exit::Usage.because(error),
         Some(Ok(tracer)) => Some(tracer),
         None => None,
     };
-    let metrics = Metrics::new();
     let mut settings = Settings {
         default_method: args.default_algorithm.into(),
         max_expanded: args.max_expanded,
@@ -407,6 +429,7 @@ async fn serve(args: Args) -> Exit {
     {
         return Exit::Unavailable.because(error);
     }
+    warn_of_few_files(args.max_connections);
     announce(&bound, tls.is_some());
     let ready = warm((args.warm == Switch::On).then(|| solver.clone()));
     let config = Config {
@@ -442,6 +465,19 @@ async fn serve(args: Args) -> Exit {
         Err(error) => return Exit::Lost.because(format!("cannot serve reflection: {error}")),
     }
     Exit::Done
+}
+
+/// Where too few files may be open, connections are refused long before there
+/// are too many, and the operator's among them.
+fn warn_of_few_files(max_connections: NonZeroUsize) {
+    let wanted = (max_connections.get() as u64).saturating_add(OTHER_FILES);
+    if let Some(files) = max_files().filter(|files| *files < wanted) {
+        tracing::warn!(
+            files,
+            wanted,
+            "too few files may be open for --max-connections: raise ulimit -n, or lower it"
+        );
+    }
 }
 
 /// The lines of standard output, for scripts that need the port.

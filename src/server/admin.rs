@@ -1,9 +1,9 @@
 //! The operator's own listener: metrics, and whether the server lives and is
 //! ready. Plain HTTP/1.1, a request a connection, for whoever may reach it.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -13,20 +13,21 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::listener::{Address, BindError};
-use super::{ACCEPT_BACKOFF, Phase};
+use super::{ACCEPT_BACKOFF, Phase, accept_lines};
 use crate::telemetry::Metrics;
 
-/// The most connections at once, one more is closed: probes and a few scrapers
-/// need a handful.
+/// The most connections at once: probes and a few scrapers need a handful. For
+/// one more the oldest is closed. Those who ask are answered within
+/// milliseconds, so it is one that says or reads nothing, and such peers can't
+/// keep a probe from its answer.
 const MAX_CONNECTIONS: usize = 64;
 
 /// How long a connection may take, from its first byte to the last of its
-/// answer: probes give up sooner, and a peer that says or reads nothing holds a
-/// place no longer.
+/// answer: probes give up sooner.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The most bytes of a request's headers: the least that hyper takes.
@@ -60,26 +61,36 @@ impl Admin {
 
     /// Serves until it is dropped, connections included.
     pub(super) async fn serve(self, metrics: Metrics, phase: watch::Receiver<Phase>) {
-        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let life = metrics.life();
+        let accept_lines = accept_lines();
         let mut connections = JoinSet::new();
+        // The oldest first, those that have ended among them.
+        let mut open = VecDeque::new();
         loop {
             let accepted = tokio::select! {
+                biased;
+                // Ended connections are let go of before new ones are counted.
                 Some(_) = connections.join_next() => continue,
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, peer)) => match Arc::clone(&places).try_acquire_owned() {
-                    Ok(place) => {
-                        let answered = answer_one(stream, metrics.clone(), phase.clone());
-                        connections.spawn(async move {
-                            answered.await;
-                            drop(place);
-                        });
+                Ok((stream, _)) => {
+                    open.retain(|connection: &AbortHandle| !connection.is_finished());
+                    if open.len() >= MAX_CONNECTIONS
+                        && let Some(oldest) = open.pop_front()
+                    {
+                        life.admin_closed.inc();
+                        oldest.abort();
                     }
-                    Err(_) => tracing::debug!(%peer, "too many admin connections; closed"),
-                },
+                    let answered = answer_one(stream, metrics.clone(), phase.clone());
+                    open.push_back(connections.spawn(answered));
+                }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept an admin connection");
+                    life.accept_errors.inc();
+                    if accept_lines.take() {
+                        let left_out = accept_lines.left_out();
+                        tracing::warn!(%error, left_out, "cannot accept an admin connection");
+                    }
                     tokio::time::sleep(ACCEPT_BACKOFF).await;
                 }
             }

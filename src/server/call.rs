@@ -19,7 +19,7 @@ use super::drain::{Drain, RequestBody};
 use super::lifetime::{Call, Calls};
 use super::observe::{CountedRequest, SentMessages};
 use super::{deadline, trailers};
-use crate::telemetry::call::{Observed, Observer};
+use crate::telemetry::call::{Caller, Observed, Observer};
 
 /// Answers the calls of a connection: by their deadlines, counted and told of,
 /// to a drain's end, and with trailers that every client takes.
@@ -32,8 +32,8 @@ pub(super) struct Handler {
     pub(super) most_unread: usize,
     pub(super) calls: Calls,
     pub(super) observer: Arc<Observer>,
-    /// The connection's peer, as the log has it.
-    pub(super) peer: Arc<str>,
+    /// The connection's peer.
+    pub(super) caller: Arc<Caller>,
 }
 
 impl Handler {
@@ -44,10 +44,10 @@ impl Handler {
         let mut observed = self.observer.begin(
             head.uri.path(),
             &head.headers,
-            &self.peer,
+            &self.caller,
             deadline.map(|deadline| deadline.0),
         );
-        head.extensions.insert(observed.boards().clone());
+        head.extensions.insert(observed.record().clone());
         let body = RequestBody::new(body, self.drain, self.most_unread);
         let body = CountedRequest::new(body, Arc::clone(observed.metrics()));
         let request = Request::from_parts(head, Body::new(body));

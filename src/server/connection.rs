@@ -329,6 +329,7 @@ impl Life {
                 }
                 () = &mut grace => {
                     tracing::debug!(%peer, "connection is old; its calls are cut");
+                    handler.caller.cut();
                     return;
                 }
                 () = &mut quiet, if leaving => {

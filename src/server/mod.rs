@@ -51,16 +51,31 @@ pub use tls::{Tls, TlsError, TlsSettings};
 use web::Web;
 pub use web::{Origin, OriginError};
 
-use crate::telemetry::Metrics;
-use crate::telemetry::call::Observer;
+use crate::telemetry::call::{Caller, Observer};
 use crate::telemetry::metrics::{Life, Raised};
 #[cfg(feature = "otlp")]
 use crate::telemetry::otlp::Tracer;
+use crate::telemetry::{Limit, Metrics};
 
 /// How long to wait before accepting again after the system refused, for
 /// example because too many files are open: long enough not to spin, short
 /// enough not to be noticed once it recovers.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
+
+/// How often the log is told that nothing can be accepted: what causes it lasts.
+const ACCEPT_LINE_INTERVAL: Duration = Duration::from_secs(10);
+
+fn accept_lines() -> Limit {
+    Limit::new(1, ACCEPT_LINE_INTERVAL)
+}
+
+/// How often the log is told of calls that were left out of it.
+const LEFT_OUT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long calls that were cut may take to be told of, and how often that is
+/// looked at: they only have to be woken.
+const TOLD_TIMEOUT: Duration = Duration::from_secs(1);
+const TOLD_CHECK: Duration = Duration::from_millis(5);
 
 /// How to serve.
 #[derive(Clone, Debug)]
@@ -238,8 +253,8 @@ impl Bound {
                         .try_into()
                         .unwrap_or(usize::MAX),
                     calls: Calls::new(Arc::clone(&running)),
-                    observer,
-                    peer: Arc::default(),
+                    observer: Arc::clone(&observer),
+                    caller: Arc::default(),
                 },
                 web: config.web_origins.as_deref().map(Web::new),
                 tls: config.tls.clone(),
@@ -247,6 +262,7 @@ impl Bound {
             },
             running: Arc::clone(&running),
             life: config.metrics.life().clone(),
+            accept_lines: accept_lines(),
         };
         let life = config.metrics.life();
         let (phase, phases) = watch::channel(Phase::Starting);
@@ -258,6 +274,13 @@ impl Bound {
         if let Some(tls) = &config.tls {
             helpers.spawn(Arc::clone(tls).keep_fresh());
         }
+        let telling = Arc::clone(&observer);
+        helpers.spawn(async move {
+            loop {
+                tokio::time::sleep(LEFT_OUT_INTERVAL).await;
+                telling.tell_left_out();
+            }
+        });
         let mut is_ready = false;
         tokio::pin!(ready, stop, cut);
         loop {
@@ -308,7 +331,17 @@ impl Bound {
             }
         }
         let (left, calls) = (connections.len(), running.load(Ordering::Relaxed));
+        observer.cut();
         connections.shutdown().await;
+        // Calls are tasks of their own, which end when they see that their
+        // connections are gone.
+        let told = async {
+            while running.load(Ordering::Relaxed) > 0 {
+                tokio::time::sleep(TOLD_CHECK).await;
+            }
+        };
+        let _ = tokio::time::timeout(TOLD_TIMEOUT, told).await;
+        observer.tell_left_out();
         Ok(if left == 0 {
             Drained::Cleanly
         } else {
@@ -329,6 +362,7 @@ struct Accepting {
     /// The calls of all connections that are running.
     running: Arc<AtomicUsize>,
     life: Life,
+    accept_lines: Limit,
 }
 
 impl Accepting {
@@ -347,7 +381,7 @@ impl Accepting {
                     stream.prepare(&self.serving);
                     let mut serving = self.serving.clone();
                     serving.handler.calls = Calls::new(Arc::clone(&self.running));
-                    serving.handler.peer = peer.to_string().into();
+                    serving.handler.caller = Arc::new(Caller::new(peer.to_string()));
                     self.life.accepted.inc();
                     let open = Raised::new(&self.life.connections);
                     let span = tracing::debug_span!("connection", %peer);
@@ -358,7 +392,11 @@ impl Accepting {
                     self.connections.spawn(served.instrument(span));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
+                    self.life.accept_errors.inc();
+                    if self.accept_lines.take() {
+                        let left_out = self.accept_lines.left_out();
+                        tracing::warn!(%error, left_out, "cannot accept a connection");
+                    }
                     tokio::time::sleep(ACCEPT_BACKOFF).await;
                 }
             },

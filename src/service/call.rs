@@ -8,7 +8,7 @@ use hyper::HeaderMap;
 use tonic::Extensions;
 
 use crate::search::Budget;
-use crate::telemetry::call::Boards;
+use crate::telemetry::call::CallRecord;
 
 /// The deadline of a call and the flag that tells its searches to stop.
 #[derive(Clone)]
@@ -16,7 +16,7 @@ pub(super) struct Call {
     deadline: Option<Instant>,
     cancelled: Arc<AtomicBool>,
     /// Where the server counts the boards of a call, if it does.
-    boards: Option<Boards>,
+    record: Option<CallRecord>,
 }
 
 /// Sets the call's flag when dropped: whoever owned it has stopped waiting.
@@ -49,7 +49,7 @@ impl Call {
             Call {
                 deadline,
                 cancelled: Arc::clone(&cancelled),
-                boards: extensions.get::<Boards>().cloned(),
+                record: extensions.get::<CallRecord>().cloned(),
             },
             CancelOnDrop(cancelled),
         )
@@ -57,8 +57,8 @@ impl Call {
 
     /// So many more boards have their answers.
     pub(super) fn answered(&self, boards: usize) {
-        if let Some(counted) = &self.boards {
-            counted.add(boards as u64);
+        if let Some(record) = &self.record {
+            record.answered(boards as u64);
         }
     }
 

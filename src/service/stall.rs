@@ -19,12 +19,13 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::{HeaderMap, Request, Response};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
-use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::server::NamedService;
+use tonic::{Code, Status};
 
 use super::company::Company;
+use crate::telemetry::call::CallRecord;
 
 /// The one call whose answers are a stream.
 const SOLVE_BATCH: &str = "/loyd.v1.SolverService/SolveBatch";
@@ -67,6 +68,7 @@ where
         if request.uri().path() != SOLVE_BATCH {
             return Either::Left(self.inner.call(request));
         }
+        let record = request.extensions().get::<CallRecord>().cloned();
         let (give_back, given_back) = oneshot::channel();
         let lend = |body| {
             Body::new(Lent {
@@ -82,7 +84,7 @@ where
                 if body.is_end_stream() {
                     return body;
                 }
-                Body::new(Watched::new(body, given_back, timeout))
+                Body::new(Watched::new(body, given_back, timeout, record))
             }))
         }))
     }
@@ -147,13 +149,19 @@ enum Answers {
 }
 
 impl Watched {
-    fn new(answers: Body, request: oneshot::Receiver<Body>, timeout: Duration) -> Watched {
+    fn new(
+        answers: Body,
+        request: oneshot::Receiver<Body>,
+        timeout: Duration,
+        record: Option<CallRecord>,
+    ) -> Watched {
         let shared = Arc::new(Shared(Mutex::new(State {
             answers: Answers::Open(Company::new(answers)),
             handed_over: false,
             asked: 0,
         })));
-        let watch = tokio::spawn(watch(Arc::clone(&shared), request, timeout)).abort_handle();
+        let watch = watch(Arc::clone(&shared), request, timeout, record);
+        let watch = tokio::spawn(watch).abort_handle();
         Watched { shared, watch }
     }
 }
@@ -251,9 +259,28 @@ enum Ended {
     Cut,
 }
 
+/// Tells that a stream was ended, also where its client never reads the status.
+fn tell(timeout: Duration, record: Option<&CallRecord>) {
+    if let Some(record) = record {
+        record.given_up(Code::Aborted as usize);
+    }
+    tracing::info!(
+        method = record.map(CallRecord::method),
+        peer = record.map(CallRecord::peer),
+        request_id = record.map(CallRecord::request_id),
+        ?timeout,
+        "the answers of a stream were not read; it was ended"
+    );
+}
+
 /// Ends a stream that is not read for the timeout, and then reads and throws
 /// away what its client still sends, until the client reads on or goes.
-async fn watch(shared: Arc<Shared>, request: oneshot::Receiver<Body>, timeout: Duration) {
+async fn watch(
+    shared: Arc<Shared>,
+    request: oneshot::Receiver<Body>,
+    timeout: Duration,
+    record: Option<CallRecord>,
+) {
     let status = Status::aborted(format!(
         "the answers were not read for {timeout:?}: read them while sending, \
          and go on after the last id that was answered"
@@ -279,10 +306,7 @@ async fn watch(shared: Arc<Shared>, request: oneshot::Receiver<Body>, timeout: D
             Ended::Read => seen = None,
             Ended::Complete => break,
             Ended::Cut => {
-                tracing::info!(
-                    ?timeout,
-                    "the answers of a stream were not read; it was ended"
-                );
+                tell(timeout, record.as_ref());
                 break;
             }
         }

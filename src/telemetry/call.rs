@@ -6,14 +6,16 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
 
 use super::limit::Limit;
-use super::metrics::{CODES, CallMetrics, Calls, Life, MethodName, Metrics, Raised, UNKNOWN};
+use super::metrics::{
+    CODES, CallMetrics, Calls, Life, LogLines, MethodName, Metrics, Raised, UNKNOWN,
+};
 #[cfg(feature = "otlp")]
 use super::otlp::Tracer;
 use super::trace_parent::TraceParent;
@@ -30,12 +32,23 @@ const OK: usize = 0;
 const CANCELLED: usize = 1;
 const UNKNOWN_CODE: usize = 2;
 const DEADLINE_EXCEEDED: usize = 4;
+/// The code of calls that the server cuts, as their clients see it.
+const UNAVAILABLE: usize = 14;
+
+/// Stands for no code.
+const NO_CODE: usize = usize::MAX;
+
+/// What `--call-log-rate` counts in.
+const SECOND: Duration = Duration::from_secs(1);
 
 /// What all calls of a server are told to.
 #[derive(Debug)]
 pub struct Observer {
     calls: Calls,
     life: Life,
+    lines: LogLines,
+    /// Whether all calls are cut that are left.
+    cuts: AtomicBool,
     /// Of calls that went well, and of the others: a flood of the one hides
     /// nothing of the other.
     well: Limit,
@@ -55,8 +68,10 @@ impl Observer {
         Observer {
             calls: metrics.calls(methods),
             life: metrics.life().clone(),
-            well: Limit::new(lines_per_second),
-            badly: Limit::new(lines_per_second),
+            lines: metrics.log_lines().clone(),
+            cuts: AtomicBool::new(false),
+            well: Limit::new(lines_per_second, SECOND),
+            badly: Limit::new(lines_per_second, SECOND),
             random: u32::try_from(RandomState::new().hash_one(()) >> 32).unwrap_or(0),
             next_id: AtomicU64::new(0),
             #[cfg(feature = "otlp")]
@@ -79,7 +94,7 @@ impl Observer {
         self: &Arc<Observer>,
         path: &str,
         headers: &HeaderMap,
-        peer: &Arc<str>,
+        caller: &Arc<Caller>,
         deadline: Option<Instant>,
     ) -> Observed {
         let metrics = self.calls.of(path);
@@ -90,47 +105,111 @@ impl Observer {
             }
             _ => RequestId::Own(self.random, self.next_id.fetch_add(1, Ordering::Relaxed)),
         };
-        let span = tracing::debug_span!("call", method = metrics.path(), %request_id);
+        let span = tracing::debug_span!(
+            "call",
+            method = metrics.path(),
+            // As a string, which is quoted: a client may have chosen it.
+            request_id = request_id.to_string(),
+        );
         Observed {
-            request_id,
-            peer: Arc::clone(peer),
+            record: CallRecord(Arc::new(Record {
+                metrics: Arc::clone(metrics),
+                caller: Arc::clone(caller),
+                request_id,
+                boards: AtomicU64::new(0),
+                code: AtomicUsize::new(NO_CODE),
+            })),
             parent: TraceParent::of(headers),
-            boards: Boards::default(),
             began: Instant::now(),
             deadline,
             code: None,
-            metrics: Arc::clone(metrics),
             _running: Raised::new(&self.life.calls),
             span,
             observer: Arc::clone(self),
         }
     }
 
-    fn tell_left_out(&self, left_out: u64) {
+    /// All calls that are left are cut from now on: that they end without a
+    /// status is not their clients' doing.
+    pub fn cut(&self) {
+        self.cuts.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells in the log of the calls that were left out of it since the last
+    /// time, if some were.
+    pub fn tell_left_out(&self) {
+        let left_out = self.well.left_out() + self.badly.left_out();
         if left_out > 0 {
             tracing::info!(target: "loyd::call", left_out, "calls that were not logged");
         }
     }
 }
 
-impl Drop for Observer {
-    fn drop(&mut self) {
-        self.tell_left_out(self.well.left_out() + self.badly.left_out());
+/// Who calls: the peer of a connection.
+#[derive(Debug, Default)]
+pub struct Caller {
+    name: String,
+    cuts: AtomicBool,
+}
+
+impl Caller {
+    /// A peer that the log calls so.
+    #[must_use]
+    pub fn new(name: String) -> Caller {
+        Caller {
+            name,
+            cuts: AtomicBool::new(false),
+        }
+    }
+
+    /// The calls that it has left are cut from now on, as by [`Observer::cut`].
+    pub fn cut(&self) {
+        self.cuts.store(true, Ordering::Relaxed);
     }
 }
 
-/// The boards that a call has had answers to. Clones count together.
-#[derive(Clone, Debug, Default)]
-pub struct Boards(Arc<AtomicU64>);
+/// A call, for those who work on it. Clones are of the same.
+#[derive(Clone, Debug)]
+pub struct CallRecord(Arc<Record>);
 
-impl Boards {
-    /// Counts so many more.
-    pub fn add(&self, boards: u64) {
-        self.0.fetch_add(boards, Ordering::Relaxed);
+#[derive(Debug)]
+struct Record {
+    metrics: Arc<CallMetrics>,
+    caller: Arc<Caller>,
+    request_id: RequestId,
+    /// Those that have had answers.
+    boards: AtomicU64,
+    /// What it ends with where its client does not take that.
+    code: AtomicUsize,
+}
+
+impl CallRecord {
+    /// So many more boards have had their answers.
+    pub fn answered(&self, boards: u64) {
+        self.0.boards.fetch_add(boards, Ordering::Relaxed);
     }
 
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+    /// The call was given up with this code, which its client may never read.
+    pub fn given_up(&self, code: usize) {
+        self.0.code.store(code, Ordering::Relaxed);
+    }
+
+    /// The path of its method.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        self.0.metrics.path()
+    }
+
+    /// Its peer, as the log has it.
+    #[must_use]
+    pub fn peer(&self) -> &str {
+        &self.0.caller.name
+    }
+
+    /// What it is named by.
+    #[must_use]
+    pub fn request_id(&self) -> String {
+        self.0.request_id.to_string()
     }
 }
 
@@ -154,14 +233,11 @@ impl fmt::Display for RequestId {
 /// A call that is running. It is over when this is dropped.
 #[derive(Debug)]
 pub struct Observed {
-    request_id: RequestId,
-    peer: Arc<str>,
+    record: CallRecord,
     parent: Option<TraceParent>,
-    boards: Boards,
     began: Instant,
     deadline: Option<Instant>,
     code: Option<usize>,
-    metrics: Arc<CallMetrics>,
     _running: Raised,
     span: tracing::Span,
     observer: Arc<Observer>,
@@ -180,16 +256,16 @@ pub(super) struct Ended<'a> {
 }
 
 impl Observed {
-    /// Counts the boards of this call.
+    /// What those are given who work on it.
     #[must_use]
-    pub fn boards(&self) -> &Boards {
-        &self.boards
+    pub fn record(&self) -> &CallRecord {
+        &self.record
     }
 
     /// The counters of its method.
     #[must_use]
     pub fn metrics(&self) -> &Arc<CallMetrics> {
-        &self.metrics
+        &self.record.0.metrics
     }
 
     /// The span that its work belongs to.
@@ -215,15 +291,33 @@ impl Observed {
     }
 }
 
+impl Observed {
+    /// How it ended, where no status says so.
+    fn code_without_status(&self) -> usize {
+        let given_up = self.record.0.code.load(Ordering::Relaxed);
+        if given_up != NO_CODE {
+            return given_up;
+        }
+        // A client gives up at its deadline as well, and may be faster.
+        if self
+            .deadline
+            .is_some_and(|deadline| deadline <= Instant::now())
+        {
+            return DEADLINE_EXCEEDED;
+        }
+        let cuts = [&self.observer.cuts, &self.record.0.caller.cuts];
+        if cuts.iter().any(|cuts| cuts.load(Ordering::Relaxed)) {
+            return UNAVAILABLE;
+        }
+        CANCELLED
+    }
+}
+
 impl Drop for Observed {
     fn drop(&mut self) {
         let took = self.began.elapsed();
-        let code = self.code.unwrap_or_else(|| match self.deadline {
-            // A client gives up at its deadline as well, and may be faster.
-            Some(deadline) if deadline <= Instant::now() => DEADLINE_EXCEEDED,
-            _ => CANCELLED,
-        });
-        self.metrics.ended(code, took);
+        let code = self.code.unwrap_or_else(|| self.code_without_status());
+        self.metrics().ended(code, took);
         let _entered = self.span.enter();
         let observer = &self.observer;
         let limit = if code == OK {
@@ -236,21 +330,23 @@ impl Drop for Observed {
         #[cfg(not(feature = "otlp"))]
         let is_traced = false;
         let is_logged = tracing::enabled!(target: "loyd::call", tracing::Level::INFO);
-        let line = if is_logged { limit.take() } else { None };
-        if line.is_none() && !is_traced {
+        let has_line = is_logged && limit.take();
+        if is_logged && !has_line {
+            observer.lines.left_out.inc();
+        }
+        if !has_line && !is_traced {
             return;
         }
         let ended = Ended {
-            method: self.metrics.path(),
+            method: self.record.method(),
             code,
-            boards: self.boards.get(),
+            boards: self.record.0.boards.load(Ordering::Relaxed),
             took,
-            peer: &self.peer,
-            request_id: self.request_id.to_string(),
+            peer: self.record.peer(),
+            request_id: self.record.request_id(),
             parent: self.parent.as_ref(),
         };
-        if let Some(left_out) = line {
-            observer.tell_left_out(left_out);
+        if has_line {
             ended.log();
         }
         #[cfg(feature = "otlp")]

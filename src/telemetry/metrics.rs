@@ -15,6 +15,7 @@ use prometheus::{
     TextEncoder,
 };
 
+use super::log;
 use super::process::Process;
 
 /// The labels of a call.
@@ -93,6 +94,9 @@ struct All {
     run_states: HistogramVec,
     life: Life,
     work: Work,
+    log_lines: LogLines,
+    #[cfg(feature = "otlp")]
+    spans: Spans,
 }
 
 /// Of the server's life and its connections.
@@ -108,8 +112,33 @@ pub struct Life {
     pub accepted: IntCounter,
     /// Connections that were one too many.
     pub refused: IntCounter,
+    /// Times that a connection could not be accepted.
+    pub accept_errors: IntCounter,
+    /// Connections of the operator's that were closed for others.
+    pub admin_closed: IntCounter,
     /// Calls that are running.
     pub calls: IntGauge,
+}
+
+/// Of the log.
+#[derive(Clone, Debug)]
+pub struct LogLines {
+    /// Calls that were not logged.
+    pub left_out: IntCounter,
+    /// Lines that nobody read in time.
+    lost: IntCounter,
+}
+
+/// Of the spans of calls.
+#[cfg(feature = "otlp")]
+#[derive(Clone, Debug)]
+pub struct Spans {
+    /// Spans that the collector took.
+    pub sent: IntCounter,
+    /// Spans that it did not take.
+    pub failed: IntCounter,
+    /// Spans that there was no room for.
+    pub dropped: IntCounter,
 }
 
 /// Of the compute threads and the queue before them.
@@ -160,8 +189,8 @@ impl Metrics {
             started: all.counters("grpc_server_started_total", "Calls that were begun.", &CALL),
             handled: all.counters(
                 "grpc_server_handled_total",
-                "Calls that ended, by their status; a stream counts when it ends, and a call whose \
-                 client is gone as Canceled.",
+                "Calls that ended, by their status; a stream counts when it ends, a call whose client \
+                 is gone as Canceled, and one that the server cuts as Unavailable.",
                 &CALL_AND_CODE,
             ),
             received: all.counters(
@@ -220,6 +249,16 @@ impl Metrics {
                     "loyd_connections_refused_total",
                     "Connections that were closed at once, being more than --max-connections.",
                 ),
+                accept_errors: all.counter(
+                    "loyd_accept_errors_total",
+                    "Times that the system refused to accept a connection, mostly since too many \
+                     files were open.",
+                ),
+                admin_closed: all.counter(
+                    "loyd_admin_connections_closed_total",
+                    "Connections to --admin-listen that were closed for newer ones, being the \
+                     oldest of too many.",
+                ),
                 calls: all.gauge(
                     "loyd_calls_in_flight",
                     "Calls that are running: an open stream is one.",
@@ -241,6 +280,31 @@ impl Metrics {
                      --queued-work was waiting.",
                 ),
             },
+            log_lines: LogLines {
+                left_out: all.counter(
+                    "loyd_calls_not_logged_total",
+                    "Calls that have no line in the log, being more than --call-log-rate.",
+                ),
+                lost: all.counter(
+                    "loyd_log_lines_lost_total",
+                    "Lines of the log that are missing there, since standard error was not read \
+                     or not writable.",
+                ),
+            },
+            #[cfg(feature = "otlp")]
+            spans: {
+                let spans = all.counters(
+                    "loyd_spans_total",
+                    "Spans of calls by what came of them: sent, failed (the collector did not \
+                     take them), or dropped (too many were waiting for it).",
+                    &["outcome"],
+                );
+                Spans {
+                    sent: spans.with_label_values(&["sent"]),
+                    failed: spans.with_label_values(&["failed"]),
+                    dropped: spans.with_label_values(&["dropped"]),
+                }
+            },
             registry,
         };
         Metrics(Arc::new(all))
@@ -256,6 +320,19 @@ impl Metrics {
     #[must_use]
     pub fn work(&self) -> &Work {
         &self.0.work
+    }
+
+    /// Of the log.
+    #[must_use]
+    pub fn log_lines(&self) -> &LogLines {
+        &self.0.log_lines
+    }
+
+    /// Of the traces.
+    #[cfg(feature = "otlp")]
+    #[must_use]
+    pub fn spans(&self) -> &Spans {
+        &self.0.spans
     }
 
     /// The counters of these methods.
@@ -308,11 +385,16 @@ impl Metrics {
     /// # Errors
     /// Where they can't be written as text.
     pub fn render(&self) -> Result<String, prometheus::Error> {
-        self.0
+        // Held, so that what is added up here is added once.
+        let mut process = self
+            .0
             .process
             .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .update();
+            .unwrap_or_else(PoisonError::into_inner);
+        process.update();
+        let lost = &self.0.log_lines.lost;
+        lost.inc_by(log::lost().saturating_sub(lost.get()));
+        drop(process);
         TextEncoder::new().encode_to_string(&self.0.registry.gather())
     }
 }

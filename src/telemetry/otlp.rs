@@ -1,5 +1,8 @@
 //! Traces to a collector, over OTLP. OpenTelemetry's types stay in this file.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use opentelemetry::trace::{
@@ -7,13 +10,16 @@ use opentelemetry::trace::{
     TraceId, TraceState, Tracer as _, TracerProvider as _,
 };
 use opentelemetry::{Context, KeyValue};
-use opentelemetry_otlp::{SpanExporter, WithExportConfig};
+use opentelemetry_otlp::WithExportConfig;
 use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{
-    BatchConfigBuilder, BatchSpanProcessor, SdkTracer, SdkTracerProvider,
+    BatchConfigBuilder, BatchSpanProcessor, SdkTracer, SdkTracerProvider, Span, SpanData,
+    SpanExporter, SpanProcessor,
 };
 
 use super::call::Ended;
+use super::metrics::{Metrics, Spans};
 
 /// The most spans that wait to be sent; more are dropped. About 2 MB.
 const MAX_QUEUED: usize = 2048;
@@ -35,6 +41,8 @@ pub struct TracerError(String);
 pub struct Tracer {
     tracer: SdkTracer,
     provider: SdkTracerProvider,
+    /// How many spans wait to be sent, or are being sent.
+    waiting: Arc<AtomicUsize>,
 }
 
 impl Tracer {
@@ -43,20 +51,32 @@ impl Tracer {
     ///
     /// # Errors
     /// Where the URL is none.
-    pub fn start(endpoint: &str) -> Result<Tracer, TracerError> {
-        let exporter = SpanExporter::builder()
+    pub fn start(endpoint: &str, metrics: &Metrics) -> Result<Tracer, TracerError> {
+        let exporter = opentelemetry_otlp::SpanExporter::builder()
             .with_tonic()
             .with_endpoint(endpoint)
             .with_timeout(TIMEOUT)
             .build()
             .map_err(|error| TracerError(error.to_string()))?;
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let exporter = Exporter {
+            inner: exporter,
+            spans: metrics.spans().clone(),
+            waiting: Arc::clone(&waiting),
+            fails: AtomicBool::new(false),
+        };
         let batches = BatchConfigBuilder::default()
             .with_max_queue_size(MAX_QUEUED)
             .with_scheduled_delay(INTERVAL)
             .build();
-        let processor = BatchSpanProcessor::builder(exporter)
+        let batches = BatchSpanProcessor::builder(exporter)
             .with_batch_config(batches)
             .build();
+        let processor = Bounded {
+            inner: batches,
+            spans: metrics.spans().clone(),
+            waiting: Arc::clone(&waiting),
+        };
         let resource = Resource::builder()
             .with_service_name("loyd")
             .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
@@ -66,7 +86,11 @@ impl Tracer {
             .with_resource(resource)
             .build();
         let tracer = provider.tracer("loyd");
-        Ok(Tracer { tracer, provider })
+        Ok(Tracer {
+            tracer,
+            provider,
+            waiting,
+        })
     }
 
     /// Queues the span of a call. A trace that its caller does not sample is
@@ -77,18 +101,26 @@ impl Tracer {
         let (service, method) = name.split_once('/').unwrap_or(("", name));
         let boards = i64::try_from(call.boards).unwrap_or(i64::MAX);
         let code = i64::try_from(call.code).unwrap_or(i64::MAX);
+        let mut attributes = vec![
+            KeyValue::new("rpc.system", "grpc"),
+            KeyValue::new("rpc.service", service.to_owned()),
+            KeyValue::new("rpc.method", method.to_owned()),
+            KeyValue::new("rpc.grpc.status_code", code),
+            KeyValue::new("loyd.boards", boards),
+            KeyValue::new("loyd.request_id", call.request_id.clone()),
+        ];
+        match call.peer.parse::<SocketAddr>() {
+            Ok(peer) => attributes.extend([
+                KeyValue::new("network.peer.address", peer.ip().to_string()),
+                KeyValue::new("network.peer.port", i64::from(peer.port())),
+            ]),
+            // A Unix socket's.
+            Err(_) => attributes.push(KeyValue::new("network.peer.address", call.peer.to_owned())),
+        }
         let builder = SpanBuilder::from_name(name.to_owned())
             .with_kind(SpanKind::Server)
             .with_start_time(ended.checked_sub(call.took).unwrap_or(ended))
-            .with_attributes([
-                KeyValue::new("rpc.system", "grpc"),
-                KeyValue::new("rpc.service", service.to_owned()),
-                KeyValue::new("rpc.method", method.to_owned()),
-                KeyValue::new("rpc.grpc.status_code", code),
-                KeyValue::new("network.peer.address", call.peer.to_owned()),
-                KeyValue::new("loyd.boards", boards),
-                KeyValue::new("loyd.request_id", call.request_id.clone()),
-            ]);
+            .with_attributes(attributes);
         let parent = match call.parent {
             Some(parent) => Context::new().with_remote_span_context(SpanContext::new(
                 TraceId::from(parent.trace),
@@ -109,8 +141,91 @@ impl Tracer {
     /// Sends what is left, for a bounded time. Blocks.
     pub fn finish(&self) {
         if let Err(error) = self.provider.shutdown_with_timeout(TIMEOUT) {
-            tracing::warn!(%error, "some traces were not sent");
+            let spans = self.waiting.load(Ordering::Relaxed);
+            tracing::warn!(%error, spans, "some traces were not sent");
         }
+    }
+}
+
+/// Takes no more spans than may wait, and counts the others: the processor
+/// within has the same bound and tells of it once.
+#[derive(Debug)]
+struct Bounded {
+    inner: BatchSpanProcessor,
+    spans: Spans,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl SpanProcessor for Bounded {
+    fn on_start(&self, span: &mut Span, context: &Context) {
+        self.inner.on_start(span, context);
+    }
+
+    fn on_end(&self, span: SpanData) {
+        if self.waiting.fetch_add(1, Ordering::Relaxed) < MAX_QUEUED {
+            self.inner.on_end(span);
+        } else {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.spans.dropped.inc();
+        }
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.inner.force_flush()
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.inner.shutdown_with_timeout(timeout)
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.inner.set_resource(resource);
+    }
+}
+
+/// Counts what the collector takes, and tells once that it takes nothing and
+/// once that it does again.
+#[derive(Debug)]
+struct Exporter {
+    inner: opentelemetry_otlp::SpanExporter,
+    spans: Spans,
+    waiting: Arc<AtomicUsize>,
+    fails: AtomicBool,
+}
+
+impl SpanExporter for Exporter {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let count = batch.len();
+        let exported = self.inner.export(batch).await;
+        self.waiting.fetch_sub(count, Ordering::Relaxed);
+        let failed = self.fails.swap(exported.is_err(), Ordering::Relaxed);
+        match &exported {
+            Ok(()) => {
+                self.spans.sent.inc_by(count as u64);
+                if failed {
+                    tracing::info!("traces are sent again");
+                }
+            }
+            Err(error) => {
+                self.spans.failed.inc_by(count as u64);
+                if !failed {
+                    tracing::warn!(%error, "cannot send traces; calls are served on");
+                }
+            }
+        }
+        exported
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.inner.shutdown_with_timeout(timeout)
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.inner.force_flush()
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.inner.set_resource(resource);
     }
 }
 

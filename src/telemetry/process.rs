@@ -64,12 +64,17 @@ impl Process {
         set(&self.resident_bytes, kibibytes(&status, "VmRSS:"));
         set(&self.virtual_bytes, kibibytes(&status, "VmSize:"));
         set(&self.threads, number(&status, "Threads:"));
-        let limits = read("self/limits").unwrap_or_default();
-        set(&self.max_fds, number(&limits, "Max open files"));
+        set(&self.max_fds, max_files());
         // Less the one that this opens.
         let open = fs::read_dir("/proc/self/fd").map(|fds| fds.count().saturating_sub(1));
         set(&self.open_fds, open.ok().map(|open| open as u64));
     }
+}
+
+/// The most files that the process may have open, connections among them.
+#[must_use]
+pub fn max_files() -> Option<u64> {
+    number(&read("self/limits")?, "Max open files")
 }
 
 fn read(path: &str) -> Option<String> {

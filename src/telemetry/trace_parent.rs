@@ -13,10 +13,14 @@ pub(super) struct TraceParent {
 }
 
 impl TraceParent {
-    /// The one in these headers. What is not well formed is none, as the
-    /// standard asks.
+    /// The one in these headers. What is not well formed is none, and neither
+    /// are two, as the standard asks.
     pub(super) fn of(headers: &HeaderMap) -> Option<TraceParent> {
-        parse(headers.get("traceparent")?.to_str().ok()?)
+        let mut given = headers.get_all("traceparent").iter();
+        match (given.next(), given.next()) {
+            (Some(only), None) => parse(only.to_str().ok()?),
+            _ => None,
+        }
     }
 
     /// As it is written.
@@ -63,6 +67,17 @@ fn hex(text: &str, digits: usize) -> Option<u128> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_are_none() {
+        let mut headers = HeaderMap::new();
+        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        assert_eq!(TraceParent::of(&headers), None);
+        headers.append("traceparent", parent.parse().unwrap());
+        assert_eq!(TraceParent::of(&headers), parse(parent));
+        headers.append("traceparent", parent.parse().unwrap());
+        assert_eq!(TraceParent::of(&headers), None);
+    }
 
     #[test]
     fn what_is_well_formed_is_read() {

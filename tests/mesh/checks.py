@@ -187,17 +187,20 @@ def bring_back(way, replicas, replica):
 @contextlib.contextmanager
 def overloaded(way, replicas):
     """Makes these refuse most calls meanwhile: little may wait there, and a stream does."""
-    for replica in replicas:
-        replica.kill()
-        replica.start("--compute-threads=1", "--queued-work=1ms")
-    with contextlib.ExitStack() as busy:
+    try:
         for replica in replicas:
-            busy.enter_context(kept_busy(replica))
-        soon(f"{way.name} knows all replicas", way.has_all)
-        yield
-    for replica in replicas:
-        replica.kill()
-        bring_back(way, replicas, replica)
+            replica.kill()
+            replica.start("--compute-threads=1", "--queued-work=1ms")
+        with contextlib.ExitStack() as busy:
+            for replica in replicas:
+                busy.enter_context(kept_busy(replica))
+            soon(f"{way.name} knows all replicas", way.has_all)
+            yield
+    finally:
+        # Whatever came of it: the next check is to find them as they were.
+        for replica in replicas:
+            replica.kill()
+            bring_back(way, replicas, replica)
 
 
 @contextlib.contextmanager
@@ -209,9 +212,11 @@ def kept_busy(replica):
         stub = solver_pb2_grpc.SolverServiceStub(channel)
         stream = stub.SolveBatch(itertools.repeat(request))
         # Its answers are short, and wait in the client.
-        soon(f"{replica.address} refuses calls", lambda: solve(stub, BOARDS[0]))
-        yield
-        stream.cancel()
+        try:
+            soon(f"{replica.address} refuses calls", lambda: solve(stub, BOARDS[0]))
+            yield
+        finally:
+            stream.cancel()
 
 
 def burst(way, threads):

@@ -97,8 +97,9 @@ class Paced:
         self.load = load
 
     def SolveBatch(self, requests):
-        assert time.monotonic() < self.load.give_up, f"still resuming: {self.load.stream_ends[-3:]}"
-        stream = self.load.stub.SolveBatch(self._paced(requests))
+        left = self.load.give_up - time.monotonic()
+        assert left > 0, f"still resuming: {self.load.stream_ends[-3:]}"
+        stream = self.load.stub.SolveBatch(self._paced(requests), timeout=left)
         stream.add_done_callback(
             lambda ended: self.load.stream_ends.append((ended.code(), ended.details()))
         )

@@ -1,11 +1,11 @@
 //! The log: a line for each call, once it is over.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use loyd::wire::v1::SolveRequest;
 use loyd::wire::v1::solve_batch_response::Results;
 use loyd::wire::v1::solver_service_client::SolverServiceClient;
+use loyd::wire::v1::{Algorithm, SolveRequest};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -13,7 +13,9 @@ use tonic::Request;
 use tonic::transport::Channel;
 
 use crate::server_life::Process;
-use crate::support::{PlainChannel, batch, long, packed, soon, spread, square};
+use crate::support::{
+    PlainChannel, algorithm, batch, list, long, packed, packed_bytes, soon, spread, square,
+};
 
 const JSON: [&str; 2] = ["--log-format", "json"];
 
@@ -131,6 +133,52 @@ async fn a_deadline_is_told_as_one_whoever_notices_it_first() {
     assert_eq!(call_line(&process)["code"], "DeadlineExceeded");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_the_server_cuts_are_unavailable() {
+    let ages = [
+        "--max-connection-age",
+        "300ms",
+        "--max-connection-age-grace",
+        "300ms",
+    ];
+    for (options, stops) in [(&["--drain-timeout", "300ms"][..], true), (&ages, false)] {
+        let process = Process::logged(&[&JSON[..], options].concat());
+        let mut client = client(&process).await;
+        let response = soon(client.solve_batch(tokio_stream::once(long()))).await;
+        let mut responses = response.unwrap().into_inner();
+        soon(responses.message()).await.unwrap().unwrap();
+        if stops {
+            process.signal("-TERM");
+        }
+        while let Ok(response) = soon(responses.message()).await {
+            response.expect("it is cut long before its end");
+        }
+        assert_eq!(call_line(&process)["code"], "Unavailable", "{options:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stalled_stream_is_named_and_aborted_though_nobody_reads_that() {
+    let process = Process::logged(&[&JSON[..], &["--stall-timeout", "300ms"]].concat());
+    let mut client = client(&process).await;
+    // More answers than all windows have room for.
+    let mut request = packed(1, &spread(65_536));
+    request.options = algorithm(Algorithm::GoalTable);
+    let mut call = Request::new(tokio_stream::iter(vec![request; 20]));
+    let metadata = call.metadata_mut();
+    metadata.insert("x-request-id", "order-66".parse().unwrap());
+    let responses = soon(client.solve_batch(call)).await.unwrap();
+    let line = process.await_log("were not read");
+    let line: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(line["method"], "/loyd.v1.SolverService/SolveBatch");
+    assert_eq!(line["request_id"], "order-66");
+    assert!(line["peer"].as_str().unwrap().starts_with("127.0.0.1:"));
+    drop(responses);
+    let line = call_line(&process);
+    assert_eq!(line["code"], "Aborted");
+    assert_eq!(line["request_id"], "order-66");
+}
+
 #[tokio::test]
 async fn a_flood_is_counted_and_hides_no_failures() {
     let process = Process::logged(&[&JSON[..], &["--call-log-rate", "1"]].concat());
@@ -139,49 +187,107 @@ async fn a_flood_is_counted_and_hides_no_failures() {
         client.solve(request()).await.unwrap();
     }
     client.solve(SolveRequest::default()).await.unwrap_err();
-    // Both within lines that a second or two may have.
-    let mut codes = Vec::new();
-    while codes.last().is_none_or(|code| code != "InvalidArgument") {
+    // Both within lines that a second or two may have; what is left out is told
+    // without a call that would have a line.
+    let mut lines = Vec::new();
+    let mut left_out = 0;
+    while left_out + lines.len() as u64 != 51 {
         let line = call_line(&process);
-        if let Some(code) = line["code"].as_str() {
-            codes.push(code.to_owned());
+        match line["left_out"].as_u64() {
+            Some(more) => left_out += more,
+            None => lines.push(line["code"].as_str().unwrap().to_owned()),
         }
-        assert!(codes.len() < 40, "{codes:?}");
     }
-    process.signal("-TERM");
-    // What is left to tell comes at the latest with the end.
-    let line: Value = serde_json::from_str(&process.await_log("left_out")).unwrap();
-    assert!(line["left_out"].as_u64().unwrap() > 0, "{line}");
+    assert!(left_out > 0 && lines.contains(&"OK".to_owned()));
+    assert!(lines.contains(&"InvalidArgument".to_owned()), "{lines:?}");
 }
 
 #[tokio::test]
-async fn no_board_is_in_the_log_and_text_is_the_default() {
-    let mut process = Process::logged(&[]);
+async fn text_is_the_default_and_its_fields_are_quoted() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_loyd"));
+    command
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .env("RUST_LOG", "debug");
+    let mut process = Process::run(command, 1, Stdio::piped());
+    process.read_log();
     let mut client = client(&process).await;
-    batch(&mut client, vec![packed(1, &spread(3))])
-        .await
-        .unwrap();
-    let line = process.await_log("loyd::call");
+    // A line that a client makes up stays within its field, and within the span
+    // that lines at debug are in.
+    let mut call = Request::new(tokio_stream::once(packed(1, &spread(3))));
+    let id = "1\" code=\"OK";
+    call.metadata_mut()
+        .insert("x-request-id", id.parse().unwrap());
+    let mut responses = client.solve_batch(call).await.unwrap().into_inner();
+    while soon(responses.message()).await.unwrap().is_some() {}
+    let line = process.await_log("loyd::call: call ");
     assert!(
         line.contains("method=\"/loyd.v1.SolverService/SolveBatch\""),
         "{line}"
     );
     assert!(line.contains("boards=3"), "{line}");
-    // A line that a client makes up stays within its field.
-    let mut call = Request::new(request());
-    let id = "1\" code=\"OK";
-    call.metadata_mut()
-        .insert("x-request-id", id.parse().unwrap());
-    client.solve(call).await.unwrap();
-    let line = process.await_log("loyd::call");
-    assert!(line.contains(r#"request_id="1\" code=\"OK""#), "{line}");
+    let quoted = r#"request_id="1\" code=\"OK""#;
+    assert_eq!(line.matches(quoted).count(), 2, "{line}");
     process.signal("-TERM");
     assert_eq!(process.exit_code(), Some(0));
 }
 
+/// Whether the text has these tiles in it, however they are parted.
+fn has_tiles(text: &str, tiles: &[u32]) -> bool {
+    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+    let as_numbers: String = tiles.iter().map(u32::to_string).collect();
+    let as_bytes: String = tiles
+        .iter()
+        .map(|tile| match tile {
+            0 => "0".to_owned(),
+            tile => format!("{tile:02}"),
+        })
+        .collect();
+    digits.contains(&as_numbers) || digits.contains(&as_bytes)
+}
+
+#[tokio::test]
+async fn no_board_is_in_the_log() {
+    const TILES: [u32; 9] = [8, 6, 7, 2, 5, 4, 3, 0, 1];
+    // As lists and bytes are written by `Debug`.
+    assert!(has_tiles("tiles: [8, 6, 7, 2, 5, 4, 3, 0, 1]", &TILES));
+    assert!(has_tiles(
+        r#"b"\x08\x06\x07\x02\x05\x04\x03\0\x01""#,
+        &TILES
+    ));
+    let process = Process::logged(&[]);
+    let mut client = client(&process).await;
+    let solve = |tiles: &[u32]| SolveRequest {
+        board: Some(square(tiles)),
+        ..SolveRequest::default()
+    };
+    client.solve(solve(&TILES)).await.unwrap();
+    // One that is wrong as well: the error tells, the log does not.
+    let mut wrong = TILES.to_vec();
+    wrong.push(9);
+    client.solve(solve(&wrong)).await.unwrap_err();
+    let tiles = TILES.map(|tile| tile as u8).to_vec();
+    let requests = vec![
+        packed_bytes(1, tiles.clone()),
+        packed_bytes(2, [tiles, vec![8]].concat()),
+        list(3, vec![square(&TILES), square(&wrong)]),
+    ];
+    batch(&mut client, requests).await.unwrap();
+    process.signal("-TERM");
+    let log = process.rest_of_log();
+    assert_eq!(
+        log.iter()
+            .filter(|line| line.contains("loyd::call"))
+            .count(),
+        3
+    );
+    for line in log {
+        assert!(!has_tiles(&line, &TILES), "{line}");
+    }
+}
+
 #[test]
 fn a_format_that_is_none_is_refused() {
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_loyd"))
+    let output = Command::new(env!("CARGO_BIN_EXE_loyd"))
         .args(["serve", "--log-format", "xml"])
         .stdin(Stdio::null())
         .output()

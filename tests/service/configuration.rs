@@ -288,6 +288,24 @@ fn options_that_need_each_other_say_so() {
     }
 }
 
+/// Who asks for traces is told where there are none, however that is asked.
+#[cfg(not(feature = "otlp"))]
+#[test]
+fn a_build_without_traces_says_so() {
+    let url = "http://127.0.0.1:4317";
+    let config = file(&format!("otlp-endpoint = '{url}'"));
+    for said in [
+        refused(&["--otlp-endpoint", url], &[]),
+        refused(&[], &[("LOYD_OTLP_ENDPOINT", url)]),
+        refused(&["--config", path(&config)], &[]),
+    ] {
+        assert!(said.contains("this build sends no traces"), "{said}");
+    }
+    assert!(!printed(&[], &[]).contains("otlp"));
+    let help = serve(&["--help"], &[]).stdout;
+    assert!(!String::from_utf8(help).unwrap().contains("otlp"));
+}
+
 #[test]
 fn variables_that_name_no_option_are_none_of_ours() {
     // As Kubernetes sets them for a service called `loyd`.

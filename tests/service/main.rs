@@ -29,6 +29,7 @@ mod health_probe;
 mod hostile_peers;
 mod interleavings;
 mod listeners;
+mod log;
 mod malformed_requests;
 mod memory_is_bounded;
 mod metrics;

@@ -65,11 +65,16 @@ impl Counted {
     /// Waits until a series has this value: a call is counted when it is over,
     /// which its client may know first.
     fn await_value(&self, series: &str, value: f64) {
+        self.await_that(series, |found| found == value);
+    }
+
+    /// Waits until a series has such a value.
+    fn await_that(&self, series: &str, is_such: impl Fn(f64) -> bool) {
         let asked = Instant::now();
         loop {
             let all = self.scrape();
             let found = all.get(series);
-            if found == Some(&value) {
+            if found.copied().is_some_and(&is_such) {
                 return;
             }
             assert!(
@@ -234,11 +239,11 @@ async fn work_that_waits_and_calls_that_are_refused_for_it_show() {
     let (sender, requests) = mpsc::channel(1);
     let response = soon(client.solve_batch(ReceiverStream::new(requests))).await;
     let mut responses = response.unwrap().into_inner();
-    let mut slow = packed(1, &spread(2_000));
-    slow.options = algorithm(Algorithm::Bfs);
-    sender.send(slow).await.unwrap();
+    sender.send(long()).await.unwrap();
     // The first answer shows that the queue is full; it stays so for a while.
     soon(responses.message()).await.unwrap().unwrap();
+    server.await_that("loyd_queue_depth", |pieces| pieces >= 1.0);
+    server.await_value("loyd_compute_threads_busy", 1.0);
     client
         .solve(solve(&[1, 2, 3, 4, 5, 6, 7, 0, 8]))
         .await
@@ -246,9 +251,32 @@ async fn work_that_waits_and_calls_that_are_refused_for_it_show() {
     server.await_value("loyd_shed_total", 1.0);
     server.await_value("loyd_compute_threads", 1.0);
     drop(sender);
-    while soon(responses.message()).await.unwrap().is_some() {}
+    drop(responses);
     server.await_value("loyd_queue_depth", 0.0);
     server.await_value("loyd_compute_threads_busy", 0.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_cut_is_unavailable_and_one_without_a_line_is_counted() {
+    let server = Counted::start(&[
+        "--max-connection-age",
+        "300ms",
+        "--max-connection-age-grace",
+        "300ms",
+        "--call-log-rate",
+        "0",
+    ]);
+    let mut client = server.client().await;
+    let (_sender, requests) = mpsc::channel(1);
+    let response = soon(client.solve_batch(ReceiverStream::new(requests))).await;
+    let mut responses = response.unwrap().into_inner();
+    soon(responses.message()).await.unwrap_err();
+    for (code, count) in [("Unavailable", 1.0), ("Canceled", 0.0)] {
+        let series = format!("grpc_server_handled_total{}", with_code(BATCH, code));
+        server.await_value(&series, count);
+    }
+    server.await_value("loyd_calls_not_logged_total", 1.0);
+    server.await_value("loyd_log_lines_lost_total", 0.0);
 }
 
 #[test]

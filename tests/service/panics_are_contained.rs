@@ -2,11 +2,13 @@
 //! connection, the thread or the process. Needs the feature `panic-injection`.
 
 use loyd::puzzle::{Board, Shape};
+use loyd::wire::v1::solver_service_client::SolverServiceClient;
 use loyd::wire::v1::{
     Algorithm, ErrorReason, Outcome, SolveRequest, board_result, solve_batch_response,
 };
 use tonic::Code;
 
+use crate::server_life::Process;
 use crate::support::{Server, algorithm, batch, list, packed, replay, soon, spread, to_wire};
 
 /// The board whose search panics under the feature.
@@ -131,4 +133,31 @@ async fn a_unary_call_is_an_internal_error_and_the_next_is_answered() {
             check(1, board, solution.outcome(), &solution.moves, None);
         }
     }
+}
+
+/// By a line of the log, and by nothing beside it: standard error may be full,
+/// and whoever reads it may read JSON alone.
+#[tokio::test]
+async fn a_panic_is_a_line_of_the_log() {
+    let process = Process::logged(&["--log-format", "json"]);
+    let client = SolverServiceClient::connect(process.uri.clone()).await;
+    let request = SolveRequest {
+        board: Some(to_wire(&panicking())),
+        ..SolveRequest::default()
+    };
+    soon(client.unwrap().solve(request)).await.unwrap_err();
+    process.signal("-TERM");
+    let mut panics = 0;
+    for line in process.rest_of_log() {
+        let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+        if line["message"] == "panic" {
+            panics += 1;
+            assert!(
+                line["location"].as_str().unwrap().contains(".rs:"),
+                "{line}"
+            );
+            assert_ne!(line["reason"], "no text");
+        }
+    }
+    assert_eq!(panics, 1);
 }

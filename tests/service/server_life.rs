@@ -44,7 +44,13 @@ impl Process {
     /// One whose log can be waited for.
     pub fn logged(more: &[&str]) -> Process {
         let mut process = Process::with_log(more, Stdio::piped());
-        let log = BufReader::new(process.child.stderr.take().unwrap());
+        process.read_log();
+        process
+    }
+
+    /// Begins to read the log, which was not read so far.
+    pub fn read_log(&mut self) {
+        let log = BufReader::new(self.child.stderr.take().unwrap());
         let (sender, receiver) = mpsc_std::channel();
         // Ends with the process.
         std::thread::spawn(move || {
@@ -52,8 +58,7 @@ impl Process {
                 .map_while(Result::ok)
                 .try_for_each(|line| sender.send(line))
         });
-        process.log = Some(receiver);
-        process
+        self.log = Some(receiver);
     }
 
     /// Waits for the next line of the log with this text.
@@ -63,6 +68,19 @@ impl Process {
             let line = log.recv_timeout(PATIENCE).expect("the line never comes");
             if line.contains(text) {
                 return line;
+            }
+        }
+    }
+
+    /// What is left of the log, up to its end.
+    pub fn rest_of_log(&self) -> Vec<String> {
+        let log = self.log.as_ref().expect("it was started with a log");
+        let mut lines = Vec::new();
+        loop {
+            match log.recv_timeout(PATIENCE) {
+                Ok(line) => lines.push(line),
+                Err(mpsc_std::RecvTimeoutError::Disconnected) => return lines,
+                Err(error) => panic!("the log never ends: {error}"),
             }
         }
     }

@@ -3,7 +3,8 @@
     python soak.py --server LOYD --log FILE [--minutes N]
 
 Fails on an answer or a status that is not the known one, on memory or open
-files that grow, on a panic in the log and on an unclean exit. docs/soak.md
+files that grow, on calls that the server does not count to their end, on a panic in the log
+and on an unclean exit. docs/soak.md
 gives the reasons for the limits.
 """
 
@@ -17,6 +18,7 @@ import sys
 import threading
 import time
 import traceback
+import urllib.request
 
 import grpc
 
@@ -33,6 +35,9 @@ GROWTH_BYTES = 16 << 20
 # All clients here have at most so many connections at a time, the cut ones
 # that the server has yet to notice among them.
 MOST_CONNECTIONS = 40
+# What the round of a worker may take, once it is to stop: each ends at its first call
+# that does not come to its end in time.
+MOST_TO_STOP = 2 * workers.TIMEOUT
 
 
 class Soak:
@@ -40,18 +45,25 @@ class Soak:
         self.seconds = seconds
         log.unlink(missing_ok=True)
         self.server = Process(
-            [server, "serve", "--listen=127.0.0.1:0", f"--stall-timeout={workers.STALL_TIMEOUT}s"],
+            [
+                server,
+                "serve",
+                "--listen=127.0.0.1:0",
+                "--admin-listen=127.0.0.1:0",
+                f"--stall-timeout={workers.STALL_TIMEOUT}s",
+            ],
             log,
         )
-        self.address = soon("the server listens", self._address)
+        self.address = soon("the server listens", lambda: self._address("listening"))
+        self.admin = soon("the operator may ask", lambda: self._address("admin"))
         self.stopping = threading.Event()
         self.faults = []
         self.samples = []  # (seconds, bytes, files)
         self.clients = []
 
-    def _address(self):
+    def _address(self, what):
         assert self.server.is_running(), self.server.text()
-        found = re.search(r"^listening on http://(\S+)$", self.server.text(), re.MULTILINE)
+        found = re.search(rf"^{what} on http://(\S+)$", self.server.text(), re.MULTILINE)
         return found and found[1]
 
     def run(self):
@@ -61,7 +73,8 @@ class Soak:
             for _ in range(count):
                 client = workers.Client(self.address, len(threads))
                 self.clients.append((work.__name__, client))
-                threads.append(threading.Thread(target=self._work, args=(work, client)))
+                run = threading.Thread(target=self._work, args=(work, client), daemon=True)
+                threads.append(run)
         started = time.monotonic()
         for thread in threads:
             thread.start()
@@ -71,11 +84,15 @@ class Soak:
                 self._tell(self.samples[-1])
             self.stopping.wait(1)
         self.stopping.set()
+        stopped = time.monotonic() + MOST_TO_STOP
         for thread in threads:
-            thread.join()
+            thread.join(max(0, stopped - time.monotonic()))
+        if any(thread.is_alive() for thread in threads):
+            self.faults.append(f"workers did not stop within {MOST_TO_STOP} s")
         if not self.faults:
             self._check_growth(idle_files)
             self._check_files(idle_files)
+            self._check_counts()
         self._check_end()
         self._tell_counts()
 
@@ -124,6 +141,31 @@ class Soak:
         except AssertionError as fault:
             self.faults.append(f"{fault}: {self._sample(0)[2]}, and {idle} before")
 
+    def _check_counts(self):
+        """With all calls over, the server has counted each to its end, and as it ended."""
+        try:
+            soon("the server has ended all calls", lambda: all_ended(self._metrics()))
+        except AssertionError as fault:
+            self.faults.append(f"{fault}: {self._metrics()}")
+            return
+        metrics = self._metrics()
+        for code, least in (("OK", 1), ("Canceled", 1), ("DeadlineExceeded", 1), ("Aborted", 1)):
+            if ended(metrics, "SolveBatch", code) < least:
+                self.faults.append(f"the server counts no stream that ended as {code}")
+        cancelled = sum(client.counts["cancelled"] for _, client in self.clients)
+        if ended(metrics, "SolveBatch", "Canceled") > cancelled:
+            self.faults.append(f"of {cancelled} streams that clients left more are counted")
+        refused = sum(client.counts["refused"] for _, client in self.clients)
+        shed = metrics["loyd_shed_total"]
+        if refused > shed:
+            self.faults.append(f"{refused} calls were refused, and {shed} are counted")
+
+    def _metrics(self):
+        with urllib.request.urlopen(f"http://{self.admin}/metrics", timeout=workers.TIMEOUT) as page:
+            lines = page.read().decode().splitlines()
+        series = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        return {name: float(value) for name, value in series}
+
     def _check_end(self):
         """SIGTERM, with streams that are open."""
         if not self.server.is_running():
@@ -155,20 +197,46 @@ class Soak:
             yield workers.batch.packed_request(1, [workers.puzzle.GOAL])
             done.wait()
 
-        stream = workers.solver_pb2_grpc.SolverServiceStub(channel).SolveBatch(requests())
+        stub = workers.solver_pb2_grpc.SolverServiceStub(channel)
+        stream = stub.SolveBatch(requests(), timeout=workers.TIMEOUT)
         assert next(stream).packed.outcomes == [pb.OUTCOME_SOLVED]
         return stream
 
     def _tell_counts(self):
-        print(f"{'worker':16}{'rounds':>8}{'calls':>10}{'boards':>12}{'refused':>9}")
+        names = "rounds", "calls", "boards", "refused", "cancelled"
+        print(f"{'worker':16}" + "".join(f"{name:>11}" for name in names))
         totals = {}
         for name, client in self.clients:
             counts = totals.setdefault(name, dict.fromkeys(("rounds", *client.counts), 0))
             for key, value in client.counts.items():
                 counts[key] += value
         for name, counts in totals.items():
-            print(f"{name:16}{counts['rounds']:8}{counts['calls']:10}{counts['boards']:12}"
-                  f"{counts['refused']:9}")
+            print(f"{name:16}" + "".join(f"{counts[each]:11}" for each in names))
+
+
+def ended(metrics, method, code=None):
+    """How many calls of a method ended, or ended so."""
+    return sum(
+        value
+        for name, value in metrics.items()
+        if name.startswith("grpc_server_handled_total{")
+        and f'grpc_method="{method}"' in name
+        and (code is None or f'grpc_code="{code}"' in name)
+    )
+
+
+def all_ended(metrics):
+    """Whether every call that was begun is over, and nothing is left at work for one."""
+    begun = {
+        re.search(r'grpc_method="(\w+)"', name)[1]: value
+        for name, value in metrics.items()
+        if name.startswith("grpc_server_started_total{") and 'service="loyd' in name
+    }
+    assert begun["Solve"] > 0 and begun["SolveBatch"] > 0, begun
+    idle = ("loyd_calls_in_flight", "loyd_queue_depth", "loyd_compute_threads_busy")
+    return all(ended(metrics, method) == count for method, count in begun.items()) and all(
+        metrics[name] == 0 for name in idle
+    )
 
 
 def main():
