@@ -21,7 +21,7 @@
 //! Then how much faster one stream of the default method is on two cores than
 //! on one (`taskset`, of util-linux), and what the echo server costs on one
 //! runtime of several threads and on one of a single thread
-//! (`docs/decisions/0009-runtime.md`).
+//! (`docs/decisions/0010-one-runtime.md`).
 
 #![allow(
     missing_docs,
