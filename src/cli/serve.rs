@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tonic::service::Routes;
 
 #[cfg(feature = "otlp")]
@@ -429,7 +430,7 @@ async fn serve(args: Args) -> Exit {
     {
         return Exit::Unavailable.because(error);
     }
-    warn_of_few_files(args.max_connections);
+    have_files_for(args.max_connections);
     announce(&bound, tls.is_some());
     let ready = warm((args.warm == Switch::On).then(|| solver.clone()));
     let config = Config {
@@ -467,10 +468,24 @@ async fn serve(args: Args) -> Exit {
     Exit::Done
 }
 
-/// Where too few files may be open, connections are refused long before there
-/// are too many, and the operator's among them.
-fn warn_of_few_files(max_connections: NonZeroUsize) {
+/// Raises the number of files that may be open to what so many connections
+/// need, as far as the system lets a process do that. Where that is too few,
+/// connections are refused long before there are too many, and the operator's
+/// among them.
+fn have_files_for(max_connections: NonZeroUsize) {
     let wanted = (max_connections.get() as u64).saturating_add(OTHER_FILES);
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|files| files < wanted) {
+        let most = limit.maximum.map_or(wanted, |most| most.min(wanted));
+        // What this could not do is told below.
+        let _ = setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: Some(most),
+                ..limit
+            },
+        );
+    }
     if let Some(files) = max_files().filter(|files| *files < wanted) {
         tracing::warn!(
             files,

@@ -131,6 +131,24 @@ async fn the_filter_that_help_names_leaves_out_calls_alone() {
 }
 
 #[test]
+fn a_soft_limit_of_files_is_raised() {
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        "ulimit -S -n 40 && exec \"$0\" serve --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 \
+         --max-connections 100",
+        env!("CARGO_BIN_EXE_loyd"),
+    ]);
+    let mut process = Process::run(command, 1, Stdio::piped());
+    process.read_log();
+    let (_, text) = get(&process.admin_address(), "/metrics");
+    assert!(text.contains("\nprocess_max_fds 200\n"), "{text}");
+    process.signal("-TERM");
+    let log = process.rest_of_log().join("\n");
+    assert!(!log.contains("too few files"), "{log}");
+}
+
+#[test]
 fn too_few_files_are_told_at_the_start_and_then_seldom() {
     let mut command = Command::new("sh");
     command.args([
