@@ -24,6 +24,9 @@ pub(super) enum Protocol {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     Method,
+    /// HEAD: another method whose answer must have no body, which hyper sees to
+    /// over HTTP/1.1 alone.
+    Head,
     ContentType,
     /// gRPC over HTTP/1.1.
     Version,
@@ -34,8 +37,10 @@ pub(super) enum Refusal {
 /// # Errors
 /// Where it speaks neither.
 pub(super) fn of<B>(request: &Request<B>, with_web: bool) -> Result<Protocol, Refusal> {
-    if request.method() != Method::POST {
-        return Err(Refusal::Method);
+    match *request.method() {
+        Method::POST => {}
+        Method::HEAD => return Err(Refusal::Head),
+        _ => return Err(Refusal::Method),
     }
     let protocol = request
         .headers()
@@ -77,6 +82,7 @@ impl Refusal {
                 StatusCode::METHOD_NOT_ALLOWED,
                 "a call of gRPC is a POST request\n",
             ),
+            (Refusal::Head, _) => (StatusCode::METHOD_NOT_ALLOWED, ""),
             (Refusal::ContentType, false) => (
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "the content type of a call is application/grpc\n",
@@ -91,11 +97,15 @@ impl Refusal {
                 "application/grpc is spoken over HTTP/2, over HTTP/1.1 application/grpc-web\n",
             ),
         };
-        let mut response = Response::new(Body::new(text.to_owned()));
+        let body = match text {
+            "" => Body::empty(),
+            text => Body::new(text.to_owned()),
+        };
+        let mut response = Response::new(body);
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, TEXT_TYPE);
-        if self == Refusal::Method {
+        if status == StatusCode::METHOD_NOT_ALLOWED {
             headers.insert(ALLOW, HeaderValue::from_static("POST"));
         }
         response
@@ -159,10 +169,12 @@ mod tests {
     #[test]
     fn grpc_is_a_post_over_http_2() {
         const GRPC: &str = "application/grpc";
-        for method in [Method::GET, Method::PUT, Method::OPTIONS, Method::HEAD] {
+        for method in [Method::GET, Method::PUT, Method::OPTIONS] {
             let refused = spoken(method, Version::HTTP_2, GRPC, true);
             assert_eq!(refused, Err(Refusal::Method));
         }
+        let refused = spoken(Method::HEAD, Version::HTTP_2, GRPC, true);
+        assert_eq!(refused, Err(Refusal::Head));
         let refused = spoken(Method::POST, Version::HTTP_11, GRPC, true);
         assert_eq!(refused, Err(Refusal::Version));
         let web = spoken(Method::POST, Version::HTTP_11, "application/grpc-web", true);

@@ -291,6 +291,10 @@ async fn what_is_no_call_is_refused_in_words_of_http() {
             assert_eq!(headers["allow"], "POST");
             assert!(text.contains("POST"), "{text}");
         }
+        // The client would end the connection, were there a body.
+        let (status, headers, text) = refused(server, "HEAD", Some("application/grpc")).await;
+        assert_eq!((status, text.as_str()), (405, ""));
+        assert_eq!(headers["allow"], "POST");
         for kind in [
             "application/grpc",
             "application/grpc+proto",
