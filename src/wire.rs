@@ -36,7 +36,7 @@ pub(crate) mod plain {
 }
 
 /// That these bytes are the same message to [`v1::SolveBatchRequest`] and to
-/// what is generated without a type of ours, wherever they are cut in two.
+/// what is generated without a type of ours, whole and cut in two.
 #[cfg(any(test, fuzzing))]
 #[allow(
     clippy::panic,

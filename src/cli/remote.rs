@@ -60,9 +60,7 @@ impl RemoteError {
             RemoteError::Lost { .. } | RemoteError::Start(_) => Exit::Lost,
         }
     }
-}
 
-impl RemoteError {
     /// Why the first call to a server failed. One that came to no answer at all
     /// tells that nothing there speaks gRPC as we do: the port of a server with
     /// TLS, or without, looks like that.

@@ -29,7 +29,7 @@ use super::transitions::{Added, HALF_BITS, Packed, Table, Transitions, arrival_o
 use super::visited::View;
 use crate::puzzle::{Direction, Shape};
 
-/// Room for every level of a search: 303,000 places in the longest there can be.
+/// Room for every level of a search: 290,659 places in the longest there can be.
 const ROOM: usize = 1 << 19;
 
 /// Lists of cells of one colour: four for each of five cells at most.

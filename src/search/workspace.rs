@@ -12,10 +12,9 @@ use crate::puzzle::Direction;
 ///
 /// A new one is empty; what a method needs is allocated when it first runs and
 /// kept: on 3x3 a quarter of a megabyte for bidirectional search, less than one
-/// for BFS from one end, and up to two
-/// for the best-first ones. A search never reads
-/// what another has left, so a workspace is ready for the next one also where
-/// the last was broken off.
+/// for BFS from one end, and up to two for the best-first ones. A search never
+/// reads what another has left, so a workspace is ready for the next one also
+/// where the last was broken off.
 #[derive(Default)]
 pub struct Workspace {
     breadth_first: Option<Box<BreadthFirst>>,

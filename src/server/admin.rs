@@ -16,8 +16,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
+use super::Phase;
 use super::listener::{Address, BindError};
-use super::{ACCEPT_BACKOFF, Phase, accept_lines};
+use super::refusals::Refusals;
 use crate::telemetry::Metrics;
 
 /// The most connections at once: probes and a few scrapers need a handful. For
@@ -62,7 +63,7 @@ impl Admin {
     /// Serves until it is dropped, connections included.
     pub(super) async fn serve(self, metrics: Metrics, phase: watch::Receiver<Phase>) {
         let life = metrics.life();
-        let accept_lines = accept_lines();
+        let refusals = Refusals::new(life, "an admin connection");
         let mut connections = JoinSet::new();
         // The oldest first, those that have ended among them.
         let mut open = VecDeque::new();
@@ -85,14 +86,7 @@ impl Admin {
                     let answered = answer_one(stream, metrics.clone(), phase.clone());
                     open.push_back(connections.spawn(answered));
                 }
-                Err(error) => {
-                    life.accept_errors.inc();
-                    if accept_lines.take() {
-                        let left_out = accept_lines.left_out();
-                        tracing::warn!(%error, left_out, "cannot accept an admin connection");
-                    }
-                    tokio::time::sleep(ACCEPT_BACKOFF).await;
-                }
+                Err(error) => refusals.wait(&error).await,
             }
         }
     }

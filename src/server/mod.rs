@@ -16,6 +16,7 @@ mod listener;
 mod messages;
 mod observe;
 mod protocol;
+mod refusals;
 mod size_limit;
 mod stream;
 pub(crate) mod tls;
@@ -46,28 +47,17 @@ use health::Health;
 use lifetime::Calls;
 pub use listener::{Address, AddressError, BindError};
 use listener::{Listener, Listeners};
+use refusals::Refusals;
 use size_limit::Limited;
 pub use tls::{Tls, TlsError, TlsSettings};
 use web::Web;
 pub use web::{Origin, OriginError};
 
+use crate::telemetry::Metrics;
 use crate::telemetry::call::{Caller, Observer};
 use crate::telemetry::metrics::{Life, Raised};
 #[cfg(feature = "otlp")]
 use crate::telemetry::otlp::Tracer;
-use crate::telemetry::{Limit, Metrics};
-
-/// How long to wait before accepting again after the system refused, for
-/// example because too many files are open: long enough not to spin, short
-/// enough not to be noticed once it recovers.
-const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
-
-/// How often the log is told that nothing can be accepted: what causes it lasts.
-const ACCEPT_LINE_INTERVAL: Duration = Duration::from_secs(10);
-
-fn accept_lines() -> Limit {
-    Limit::new(1, ACCEPT_LINE_INTERVAL)
-}
 
 /// How often the log is told of calls that were left out of it.
 const LEFT_OUT_INTERVAL: Duration = Duration::from_secs(1);
@@ -262,7 +252,7 @@ impl Bound {
             },
             running: Arc::clone(&running),
             life: config.metrics.life().clone(),
-            accept_lines: accept_lines(),
+            refusals: Refusals::new(config.metrics.life(), "a connection"),
         };
         let life = config.metrics.life();
         let (phase, phases) = watch::channel(Phase::Starting);
@@ -362,7 +352,7 @@ struct Accepting {
     /// The calls of all connections that are running.
     running: Arc<AtomicUsize>,
     life: Life,
-    accept_lines: Limit,
+    refusals: Refusals,
 }
 
 impl Accepting {
@@ -391,14 +381,7 @@ impl Accepting {
                     };
                     self.connections.spawn(served.instrument(span));
                 }
-                Err(error) => {
-                    self.life.accept_errors.inc();
-                    if self.accept_lines.take() {
-                        let left_out = self.accept_lines.left_out();
-                        tracing::warn!(%error, left_out, "cannot accept a connection");
-                    }
-                    tokio::time::sleep(ACCEPT_BACKOFF).await;
-                }
+                Err(error) => self.refusals.wait(&error).await,
             },
         }
     }

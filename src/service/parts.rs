@@ -157,8 +157,10 @@ pub(super) fn look_up_list<'a>(
         return None;
     }
     let mut one_shape = true;
-    let starts = starts.inspect(|start| {
-        one_shape &= start.as_ref().map_or(true, |start| start.shape() == shape);
+    // The first of another shape is the last that is read here.
+    let starts = starts.map_while(|start| {
+        one_shape = start.as_ref().map_or(true, |start| start.shape() == shape);
+        one_shape.then_some(start)
     });
     let looked_up = catch_unwind(AssertUnwindSafe(|| {
         let mut parts = ListParts::new(count, Method::GoalTable);

@@ -169,20 +169,8 @@ impl Message for BoardList {
 }
 
 impl BoardRef<'_> {
-    fn tiles_len(&self) -> usize {
-        let tiles = self.tiles.iter();
-        tiles
-            .map(|&tile| encoding::encoded_len_varint(tile.into()))
-            .sum()
-    }
-
     fn encoded_len(&self) -> usize {
-        let tiles = match self.tiles_len() {
-            0 => 0,
-            length => {
-                encoding::key_len(TILES) + encoding::encoded_len_varint(length as u64) + length
-            }
-        };
+        let tiles = encoding::uint32::encoded_len_packed(TILES, self.tiles);
         let side = |tag, value| match value {
             0 => 0,
             _ => encoding::uint32::encoded_len(tag, &value),
@@ -191,13 +179,7 @@ impl BoardRef<'_> {
     }
 
     fn encode(&self, buf: &mut impl BufMut) {
-        if !self.tiles.is_empty() {
-            encoding::encode_key(TILES, WireType::LengthDelimited, buf);
-            encoding::encode_varint(self.tiles_len() as u64, buf);
-            for &tile in self.tiles {
-                encoding::encode_varint(tile.into(), buf);
-            }
-        }
+        encoding::uint32::encode_packed(TILES, self.tiles, buf);
         for (tag, value) in [(ROWS, self.rows), (COLUMNS, self.columns)] {
             if value != 0 {
                 encoding::uint32::encode(tag, &value, buf);
