@@ -27,6 +27,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .compile_fds(descriptors.clone())?;
     configure()
         .extern_path(".loyd.v1.BoardList", "crate::wire::v1::BoardList")
+        .extern_path(".loyd.v1.PackedResults", "crate::wire::v1::PackedResults")
+        .codec_path("crate::wire::codec::MessageCodec")
         .compile_fds(descriptors)?;
     Ok(())
 }

@@ -2,6 +2,8 @@
 //! [`v1::BoardList`].
 
 mod board_list;
+pub mod codec;
+mod packed_results;
 
 /// The contract, version 1.
 #[allow(
@@ -13,6 +15,7 @@ mod board_list;
 )]
 pub mod v1 {
     pub use super::board_list::{BoardList, BoardRef};
+    pub use super::packed_results::{PackedResults, Varints};
 
     tonic::include_proto!("loyd.v1");
 }

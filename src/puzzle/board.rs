@@ -129,22 +129,43 @@ impl Board {
     /// As [`Board::new`].
     #[inline]
     pub fn from_bytes(shape: Shape, tiles: &[u8]) -> Result<Board, BoardError> {
-        if let (Shape::EIGHT, Ok(tiles)) = (shape, <&[u8; MAX_CELLS]>::try_from(tiles)) {
-            // A length known at compile time saves a third of the time.
-            if let Some(board) = Board::from_fitting(shape, tiles) {
-                return Ok(board);
-            }
-        } else if tiles.len() == shape.cells()
-            && let Some(board) = Board::from_fitting(shape, tiles)
-        {
-            return Ok(board);
+        let board = match <&[u8; MAX_CELLS]>::try_from(tiles) {
+            Ok(nine) if shape == Shape::EIGHT => Board::of_nine(nine),
+            _ if tiles.len() == shape.cells() => Board::from_fitting(shape, tiles),
+            _ => None,
+        };
+        board.ok_or_else(|| Board::why_not(shape, tiles))
+    }
+
+    /// The 3x3 board with these tiles, if none is missing: most of all boards,
+    /// so eight tiles are looked at at a time.
+    #[inline(always)]
+    fn of_nine(tiles: &[u8; MAX_CELLS]) -> Option<Board> {
+        /// A byte's bits that no tile below 32 has.
+        const TOO_HIGH: u64 = u64::from_le_bytes([0xe0; 8]);
+        const ONES: u64 = u64::from_le_bytes([1; 8]);
+        const SIGNS: u64 = u64::from_le_bytes([0x80; 8]);
+
+        let [eight @ .., last] = *tiles;
+        let eight = u64::from_le_bytes(eight);
+        let seen = tiles
+            .iter()
+            .fold(0_u32, |seen, tile| seen | 1 << (tile & 31));
+        if (eight | u64::from(last)) & TOO_HIGH != 0 || seen != (1 << MAX_CELLS) - 1 {
+            return None;
         }
-        Err(Board::why_not(shape, tiles))
+        // The first byte that borrows is the blank; where none does, all 64
+        // bits are zeros before the first one, and the blank is the ninth.
+        let borrows = eight.wrapping_sub(ONES) & !eight & SIGNS;
+        Some(Board {
+            shape: Shape::EIGHT,
+            blank: cell((borrows.trailing_zeros() / u8::BITS) as usize),
+            tiles: *tiles,
+        })
     }
 
     /// The board with these tiles, as many as the shape has cells, if none is
     /// missing.
-    #[inline]
     fn from_fitting(shape: Shape, tiles: &[u8]) -> Option<Board> {
         let mut kept = [0; MAX_CELLS];
         let mut seen = 0_u32;

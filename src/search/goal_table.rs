@@ -7,7 +7,8 @@
 
 #![expect(
     clippy::cast_possible_truncation,
-    reason = "the words of a narrow table fit in half of what was fetched"
+    reason = "the words of a narrow table fit in half of what was fetched, and no \
+              table has 2^32 words"
 )]
 #![expect(
     clippy::indexing_slicing,
@@ -21,6 +22,9 @@ use super::index::{Labels, Place};
 use super::transitions::{Packed, Transitions, half_of, pack_root, unpack};
 use super::{Detail, Outcome, Solution};
 use crate::puzzle::{Board, Direction, MAX_CELLS, Problem, Shape};
+
+/// The most moves between any two boards: those of 2x4 and 4x2, and 31 for 3x3.
+pub const MAX_MOVES: usize = 36;
 
 /// Two bits a move, the first move in the lowest, and a 1 above the last. Zero
 /// is no word.
@@ -82,16 +86,19 @@ pub struct Solutions {
 
 /// Where [`Solutions`] has the solution of a start, if there is one.
 #[derive(Clone, Copy, Debug)]
-pub struct Found(Option<usize>);
+pub struct Found(u32);
 
 impl Found {
-    /// What a start has that no moves lead from to the goal.
-    pub const NONE: Found = Found(None);
+    /// What a start has that no moves lead from to the goal: beyond any table.
+    pub const NONE: Found = Found(u32::MAX);
 }
 
-/// A solution as the table has it: all moves in a word.
+/// A solution as the table has it: all moves in a word, and [`NO_WORD`] where
+/// there is none.
 #[derive(Clone, Copy, Debug)]
-pub struct Fetched(Option<u128>);
+pub struct Fetched(u128);
+
+const NO_WORD: u128 = 0;
 
 impl Solutions {
     /// The solutions to this goal; builds its table if there is none yet.
@@ -108,29 +115,46 @@ impl Solutions {
     #[inline]
     pub fn find(&self, start: &Board) -> Found {
         if start.shape() != self.transitions.shape() {
-            return Found(None);
+            return Found::NONE;
         }
         let place = self.labels.place(start);
-        Found(place.map(|place| self.transitions.dense(place)))
+        place.map_or(Found::NONE, |place| {
+            Found(self.transitions.dense(place) as u32)
+        })
     }
 
     /// Reads the table. To fetch several solutions in a row, before the first of
     /// them is written, lets the memory accesses overlap.
     #[inline]
     pub fn fetch(&self, found: Found) -> Fetched {
-        Fetched(found.0.map(|index| match self.table {
-            Table::Narrow(words) => u128::from(words.get(index).copied().unwrap_or(1)),
-            Table::Wide(words) => words.get(index).copied().unwrap_or(1),
-        }))
+        let index = found.0 as usize;
+        Fetched(match self.table {
+            Table::Narrow(words) => words.get(index).copied().map_or(NO_WORD, u128::from),
+            Table::Wide(words) => words.get(index).copied().unwrap_or(NO_WORD),
+        })
     }
 
     /// The answer; its moves are appended to `moves`.
     #[inline]
     pub fn answer(&self, fetched: Fetched, detail: Detail, moves: &mut String) -> Solution {
-        let Some(word) = fetched.0 else {
-            return Solution::free(Outcome::Unsolvable);
-        };
-        let length = match self.table {
+        let length = self.length_of(fetched, detail, moves);
+        Solution::free(
+            length.map_or(Outcome::Unsolvable, |length| Outcome::Solved {
+                length,
+                optimal: true,
+            }),
+        )
+    }
+
+    /// The number of moves of the answer, `None` where no moves lead to the
+    /// goal; the moves are appended to `moves`.
+    #[inline]
+    pub fn length_of(&self, fetched: Fetched, detail: Detail, moves: &mut String) -> Option<u32> {
+        let word = fetched.0;
+        if word == NO_WORD {
+            return None;
+        }
+        Some(match self.table {
             Table::Narrow(_) => {
                 let low = word as u64;
                 let length = (u64::BITS - 1 - low.leading_zeros()) / 2;
@@ -146,10 +170,6 @@ impl Solutions {
                 }
                 length
             }
-        };
-        Solution::free(Outcome::Solved {
-            length,
-            optimal: true,
         })
     }
 }

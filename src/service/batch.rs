@@ -12,6 +12,7 @@
 //! slot is free. A client that does not read is not read from.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -26,7 +27,8 @@ use super::call::{Call, CancelOnDrop};
 use super::compute::{Compute, expected_cost, is_inline, piece_boards};
 use super::error::Fault;
 use super::parts::{
-    MAX_ERROR_TEXTS, PART_BYTES, Part, look_up_list, look_up_packed, solve_list, solve_packed,
+    MAX_ERROR_TEXTS, PART_BYTES, Part, Parts, look_up_list, look_up_packed, solve_list,
+    solve_packed,
 };
 use super::queue::Lane;
 use super::size_limit::too_large;
@@ -58,7 +60,7 @@ pub(super) fn answers(solver: &Solver, request: Request<Streaming<SolveBatchRequ
         call,
         lane: Lane::new(),
         inbound: Some(request.into_inner()),
-        steps: Steps::default(),
+        steps: None,
         in_flight: FuturesOrdered::new(),
         assembler: Assembler::default(),
         tally: LocalTally::default(),
@@ -215,6 +217,8 @@ enum Step {
     Piece(Piece),
     /// Send this.
     Respond(SolveBatchResponse),
+    /// Send what is ready: it was answered as it was read.
+    Answered,
     /// End the stream.
     Fail(Status),
 }
@@ -222,111 +226,88 @@ enum Step {
 /// Some consecutive boards of a message.
 struct Piece {
     batch: Arc<Batch>,
-    first: usize,
-    end: usize,
+    boards: Range<usize>,
     /// The response ends with this piece.
     ends_response: bool,
 }
 
 impl Piece {
     fn expected_cost(&self) -> Duration {
-        expected_cost(&self.batch.options, self.end - self.first)
+        expected_cost(&self.batch.options, self.boards.len())
     }
 
-    /// The piece's of the tiles of all boards.
-    fn of<'a>(&self, tiles: &'a [u8], shape: Shape) -> &'a [u8] {
-        let cells = shape.cells();
-        tiles
-            .get(self.first * cells..self.end * cells)
-            .unwrap_or_default()
+    fn ends_message(&self) -> bool {
+        self.boards.end == self.batch.len()
     }
 }
 
-/// The steps of one message.
-enum Steps {
-    One(Option<Step>),
-    Pieces {
-        batch: Arc<Batch>,
-        next: usize,
-        size: usize,
-        number: usize,
-    },
+/// These boards' of the tiles of all boards.
+fn tiles_of<'a>(boards: &Range<usize>, tiles: &'a [u8], shape: Shape) -> &'a [u8] {
+    let cells = shape.cells();
+    tiles
+        .get(boards.start * cells..boards.end * cells)
+        .unwrap_or_default()
+}
+
+/// What is left to begin of one message: its pieces.
+struct Steps {
+    batch: Arc<Batch>,
+    next: usize,
+    size: usize,
+    number: usize,
 }
 
 impl Steps {
-    fn of(message: Result<SolveBatchRequest, Status>, settings: &Settings) -> Steps {
-        let message = match message {
-            Ok(message) => message,
-            Err(status) => return Steps::One(Some(Step::Fail(reading_failed(status)))),
-        };
-        let SolveBatchRequest {
-            id,
-            boards,
-            goal,
-            options,
-        } = message;
-        let respond = |results| {
-            let response = SolveBatchResponse {
-                id,
-                results,
-                first_board: 0,
-                more: false,
-            };
-            Steps::One(Some(Step::Respond(response)))
-        };
-        let boards = boards.unwrap_or(solve_batch_request::Boards::List(BoardList::default()));
-        match Batch::parse(id, boards, goal.as_ref(), options.as_ref(), settings) {
-            Ok(batch) if batch.len() == 0 => respond(None),
-            Ok(batch) => {
-                let size = piece_boards(&batch.options);
-                Steps::Pieces {
-                    batch: Arc::new(batch),
-                    next: 0,
-                    size,
-                    number: 0,
-                }
-            }
-            Err(fault) => respond(Some(solve_batch_response::Results::Error(
-                fault.to_board_error(),
-            ))),
+    fn of(batch: Batch) -> Steps {
+        Steps {
+            size: piece_boards(&batch.options),
+            batch: Arc::new(batch),
+            next: 0,
+            number: 0,
         }
-    }
-}
-
-impl Default for Steps {
-    fn default() -> Steps {
-        Steps::One(None)
     }
 }
 
 impl Iterator for Steps {
-    type Item = Step;
+    type Item = Piece;
 
-    fn next(&mut self) -> Option<Step> {
-        match self {
-            Steps::One(step) => step.take(),
-            Steps::Pieces {
-                batch,
-                next,
-                size,
-                number,
-            } => {
-                let first = *next;
-                if first >= batch.len() {
-                    return None;
-                }
-                let end = (first + *size).min(batch.len());
-                *next = end;
-                *number += 1;
-                let ends_response = *number % PIECES_PER_RESPONSE == 0 || end == batch.len();
-                Some(Step::Piece(Piece {
-                    batch: Arc::clone(batch),
-                    first,
-                    end,
-                    ends_response,
-                }))
-            }
+    fn next(&mut self) -> Option<Piece> {
+        let first = self.next;
+        if first >= self.batch.len() {
+            return None;
         }
+        let end = (first + self.size).min(self.batch.len());
+        self.next = end;
+        self.number += 1;
+        Some(Piece {
+            ends_response: self.number % PIECES_PER_RESPONSE == 0 || end == self.batch.len(),
+            batch: Arc::clone(&self.batch),
+            boards: first..end,
+        })
+    }
+}
+
+/// Reads a message: boards to solve, or what there is to say without.
+fn read(message: SolveBatchRequest, settings: &Settings) -> Result<Batch, SolveBatchResponse> {
+    let SolveBatchRequest {
+        id,
+        boards,
+        goal,
+        options,
+    } = message;
+    let respond = |results| SolveBatchResponse {
+        id,
+        results,
+        first_board: 0,
+        more: false,
+    };
+    let boards = boards.unwrap_or(solve_batch_request::Boards::List(BoardList::default()));
+    match Batch::parse(id, boards, goal.as_ref(), options.as_ref(), settings) {
+        Ok(batch) if batch.len() == 0 => Err(respond(None)),
+        Ok(batch) => Ok(batch),
+        Err(fault) => Err(respond(Some(solve_batch_response::Results::Error(
+            fault.to_board_error(),
+        )))),
     }
 }
 
@@ -341,13 +322,14 @@ fn reading_failed(status: Status) -> Status {
 
 /// A step that was taken.
 enum Done {
-    Piece(Piece, Vec<Part>),
+    Piece(Piece, Parts),
     Respond(SolveBatchResponse),
+    Answered,
     Fail(Status),
 }
 
 impl Done {
-    fn of(solved: Result<Result<(Piece, Vec<Part>), Interrupted>, Fault>) -> Done {
+    fn of(solved: Result<Result<(Piece, Parts), Interrupted>, Fault>) -> Done {
         match solved {
             Ok(Ok((piece, parts))) => Done::Piece(piece, parts),
             Ok(Err(interrupted)) => Done::Fail(Fault::Interrupted(interrupted).into()),
@@ -356,23 +338,28 @@ impl Done {
     }
 }
 
-/// The answers to a piece that are only to be looked up, if they are: that
+/// The answers to boards that are only to be looked up, if they are: that
 /// needs no workspace. After a panic all is searched, board by board: it is one
 /// board's answer that the panic costs.
-fn look_up_piece(piece: &Piece, budget: &Budget<'_>) -> Option<Result<Vec<Part>, Interrupted>> {
-    let options = &piece.batch.options;
+fn look_up(
+    batch: &Batch,
+    boards: &Range<usize>,
+    budget: &Budget<'_>,
+) -> Option<Result<Parts, Interrupted>> {
+    let options = &batch.options;
     if options.method != Method::GoalTable {
         return None;
     }
     if let Err(interrupted) = budget.poll() {
         return Some(Err(interrupted));
     }
-    match &piece.batch.boards {
+    match &batch.boards {
         Boards::List { list, goal } => {
-            look_up_list(list.range(piece.first, piece.end), *goal, options.detail)
+            look_up_list(list.range(boards.start, boards.end), *goal, options.detail)
         }
         Boards::Packed { tiles, shape, goal } => {
-            look_up_packed(piece.of(tiles, *shape), *shape, goal, options.detail)
+            let tiles = tiles_of(boards, tiles, *shape);
+            look_up_packed(tiles, *shape, goal, options.detail)
         }
     }
 }
@@ -381,17 +368,17 @@ fn search_piece(
     workspace: &mut Workspace,
     piece: &Piece,
     budget: &Budget<'_>,
-) -> Result<Vec<Part>, Interrupted> {
+) -> Result<Parts, Interrupted> {
     // A search polls only after a thousand states: this stops the others.
     budget.poll()?;
     let options = &piece.batch.options;
     match &piece.batch.boards {
         Boards::List { list, goal } => {
-            let boards = list.range(piece.first, piece.end);
+            let boards = list.range(piece.boards.start, piece.boards.end);
             solve_list(workspace, boards, *goal, options, budget)
         }
         Boards::Packed { tiles, shape, goal } => {
-            let tiles = piece.of(tiles, *shape);
+            let tiles = tiles_of(&piece.boards, tiles, *shape);
             solve_packed(workspace, tiles, *shape, goal, options, budget)
         }
     }
@@ -401,12 +388,13 @@ fn solve_piece(
     workspace: &mut Workspace,
     piece: &Piece,
     budget: &Budget<'_>,
-) -> Result<Vec<Part>, Interrupted> {
-    look_up_piece(piece, budget).unwrap_or_else(|| search_piece(workspace, piece, budget))
+) -> Result<Parts, Interrupted> {
+    look_up(&piece.batch, &piece.boards, budget)
+        .unwrap_or_else(|| search_piece(workspace, piece, budget))
 }
 
 /// What came of a piece, for the metrics.
-fn run(parts: &[Part]) -> Run {
+fn run(parts: &Parts) -> Run {
     let mut run = Run::default();
     let mut add = |outcomes: [u64; 4], expanded, elapsed| {
         for (sum, more) in run.outcomes.iter_mut().zip(outcomes) {
@@ -415,9 +403,13 @@ fn run(parts: &[Part]) -> Run {
         run.expanded += expanded;
         run.elapsed += elapsed;
     };
-    for part in parts {
+    for part in parts.iter() {
         match part {
-            Part::Packed(part) => add(tally::count(&part.outcomes), part.expanded, part.elapsed),
+            Part::Packed(part) => add(
+                tally::count(part.outcomes.bytes()),
+                part.expanded,
+                part.elapsed,
+            ),
             Part::List(part) => {
                 for result in &part.results {
                     let (outcome, stats) = match &result.result {
@@ -425,7 +417,7 @@ fn run(parts: &[Part]) -> Run {
                         _ => (wire::Outcome::Error.into(), None),
                     };
                     let expanded = stats.map_or(0, |stats| stats.expanded);
-                    add(tally::count(&[outcome]), expanded, Duration::ZERO);
+                    add(tally::count_one(outcome), expanded, Duration::ZERO);
                 }
                 add([0; 4], 0, part.elapsed);
             }
@@ -447,11 +439,11 @@ struct Assembler {
 }
 
 impl Assembler {
-    fn add(&mut self, piece: &Piece, parts: Vec<Part>) {
+    fn add(&mut self, piece: &Piece, parts: Parts) {
         for part in parts {
             self.growing = match (self.growing.take(), part) {
                 (Some(grown), part) if grown.bytes() + part.bytes() > PART_BYTES => {
-                    self.send(piece, grown, true);
+                    self.send(&piece.batch, grown, true);
                     Some(part)
                 }
                 (Some(Part::List(mut grown)), Part::List(part)) => {
@@ -470,16 +462,22 @@ impl Assembler {
         if piece.ends_response
             && let Some(grown) = self.growing.take()
         {
-            let ends_message = piece.end == piece.batch.len();
-            self.send(piece, grown, !ends_message);
-            if ends_message {
-                self.first_board = 0;
-                self.errors = 0;
-            }
+            self.send(&piece.batch, grown, !piece.ends_message());
         }
     }
 
-    fn send(&mut self, piece: &Piece, part: Part, more: bool) {
+    /// Adds all of a message, while nothing grows: what [`Assembler::add`] makes
+    /// of a message of one piece.
+    fn add_whole(&mut self, batch: &Batch, parts: Parts) {
+        for part in parts.full {
+            self.send(batch, part, true);
+        }
+        self.send(batch, parts.last, false);
+    }
+
+    /// Makes a part a response.
+    #[inline]
+    fn send(&mut self, batch: &Batch, part: Part, more: bool) {
         let boards = part.boards();
         let results = match part {
             Part::List(part) => solve_batch_response::Results::List(ResultList {
@@ -505,7 +503,7 @@ impl Assembler {
                     moves: part.moves,
                     all_optimal: part.all_optimal,
                     totals: Some(convert::stats(
-                        piece.batch.options.method,
+                        batch.options.method,
                         part.expanded,
                         part.generated,
                         Some(part.elapsed),
@@ -514,12 +512,17 @@ impl Assembler {
             }
         };
         self.ready.push_back(SolveBatchResponse {
-            id: piece.batch.id,
+            id: batch.id,
             results: Some(results),
             first_board: saturate(self.first_board),
             more,
         });
-        self.first_board += boards;
+        if more {
+            self.first_board += boards;
+        } else {
+            self.first_board = 0;
+            self.errors = 0;
+        }
     }
 }
 
@@ -536,15 +539,15 @@ pub(super) fn answer_one(
     settings: &Settings,
     workspace: &mut Workspace,
 ) -> Vec<SolveBatchResponse> {
+    let batch = match read(message, settings) {
+        Ok(batch) => batch,
+        Err(response) => return vec![response],
+    };
     let mut assembler = Assembler::default();
-    for step in Steps::of(Ok(message), settings) {
-        match step {
-            Step::Piece(piece) => match solve_piece(workspace, &piece, &Budget::UNLIMITED) {
-                Ok(parts) => assembler.add(&piece, parts),
-                Err(_) => return Vec::new(),
-            },
-            Step::Respond(response) => assembler.ready.push_back(response),
-            Step::Fail(_) => return Vec::new(),
+    for piece in Steps::of(batch) {
+        match solve_piece(workspace, &piece, &Budget::UNLIMITED) {
+            Ok(parts) => assembler.add(&piece, parts),
+            Err(_) => return Vec::new(),
         }
     }
     assembler.ready.into()
@@ -558,7 +561,7 @@ pub(super) struct Answers {
     /// `None` once the client half-closed.
     inbound: Option<Streaming<SolveBatchRequest>>,
     /// What is left to begin of the message that was read last.
-    steps: Steps,
+    steps: Option<Steps>,
     /// What was begun, in the order in which it is to be answered.
     in_flight: FuturesOrdered<Pin<Box<dyn Future<Output = Done> + Send>>>,
     assembler: Assembler,
@@ -573,27 +576,64 @@ pub(super) struct Answers {
 impl Answers {
     /// The next thing to begin; `None` after the last.
     fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Option<Step>> {
-        loop {
-            if let Some(step) = self.steps.next() {
-                return Poll::Ready(Some(step));
-            }
-            if self.bytes_in_flight >= self.solver.settings.bytes_in_flight.get() {
-                // A piece in flight holds them, and wakes us when it is solved.
-                return Poll::Pending;
-            }
-            let Some(inbound) = &mut self.inbound else {
-                return Poll::Ready(None);
-            };
-            match ready!(Pin::new(inbound).poll_next(context)) {
-                Some(message) => {
-                    self.steps = Steps::of(message, &self.solver.settings);
-                    if let Steps::Pieces { batch, .. } = &self.steps {
-                        self.bytes_in_flight += batch.bytes;
-                    }
-                }
-                None => self.inbound = None,
-            }
+        if let Some(piece) = self.steps.as_mut().and_then(Iterator::next) {
+            return Poll::Ready(Some(Step::Piece(piece)));
         }
+        self.steps = None;
+        if self.bytes_in_flight >= self.solver.settings.bytes_in_flight.get() {
+            // A piece in flight holds them, and wakes us when it is solved.
+            return Poll::Pending;
+        }
+        let Some(inbound) = &mut self.inbound else {
+            return Poll::Ready(None);
+        };
+        let message = match ready!(Pin::new(inbound).poll_next(context)) {
+            Some(Ok(message)) => message,
+            Some(Err(status)) => {
+                return Poll::Ready(Some(Step::Fail(reading_failed(status))));
+            }
+            None => {
+                self.inbound = None;
+                return Poll::Ready(None);
+            }
+        };
+        let step = match read(message, &self.solver.settings) {
+            Ok(batch) if self.answers_at_once(&batch) => Some(Step::Answered),
+            Ok(batch) => {
+                self.bytes_in_flight += batch.bytes;
+                let mut steps = Steps::of(batch);
+                let first = steps.next().map(Step::Piece);
+                self.steps = Some(steps);
+                first
+            }
+            Err(response) => Some(Step::Respond(response)),
+        };
+        Poll::Ready(step)
+    }
+
+    /// Whether this message is all looked up, where its answers are the next and
+    /// that takes no longer than to hand it to a thread; then they are ready.
+    fn answers_at_once(&mut self, batch: &Batch) -> bool {
+        let boards = 0..batch.len();
+        let cost = expected_cost(&batch.options, boards.len());
+        if !self.in_flight.is_empty() || !is_inline(cost) {
+            return false;
+        }
+        // The budget's end is told of by the pieces, which meet it as well.
+        let Some(Ok(parts)) = look_up(batch, &boards, &self.call.budget()) else {
+            return false;
+        };
+        self.inline_in_a_row += cost;
+        self.count(&batch.options, boards.len(), &parts);
+        self.assembler.add_whole(batch, parts);
+        true
+    }
+
+    /// Counts what came of some boards.
+    fn count(&mut self, options: &SearchOptions, boards: usize, parts: &Parts) {
+        let run = run(parts);
+        self.tally.ran(&self.solver.tallies, options.method, &run);
+        self.call.answered(boards);
     }
 
     /// Begins a step. What needs no waiting is done at once.
@@ -613,7 +653,8 @@ impl Answers {
                 }
                 self.inline_in_a_row += cost;
                 let budget = self.call.budget();
-                let solved = look_up_piece(&piece, &budget).map_or_else(
+                let looked_up = look_up(&piece.batch, &piece.boards, &budget);
+                let solved = looked_up.map_or_else(
                     || {
                         let search =
                             |workspace: &mut Workspace| search_piece(workspace, &piece, &budget);
@@ -624,6 +665,7 @@ impl Answers {
                 Done::of(solved.map(|solved| solved.map(|parts| (piece, parts))))
             }
             Step::Respond(response) => Done::Respond(response),
+            Step::Answered => Done::Answered,
             Step::Fail(status) => Done::Fail(status),
         };
         if is_next {
@@ -666,14 +708,13 @@ impl Answers {
             }
             match ready!(self.poll_done(context)) {
                 Some(Done::Piece(piece, parts)) => {
-                    if piece.end == piece.batch.len() {
+                    if piece.ends_message() {
                         self.bytes_in_flight -= piece.batch.bytes;
                     }
-                    let method = piece.batch.options.method;
-                    self.tally.ran(&self.solver.tallies, method, &run(&parts));
-                    self.call.answered(piece.end - piece.first);
+                    self.count(&piece.batch.options, piece.boards.len(), &parts);
                     self.assembler.add(&piece, parts);
                 }
+                Some(Done::Answered) => {}
                 Some(Done::Respond(response)) => return Poll::Ready(Some(Ok(response))),
                 Some(Done::Fail(status)) => return Poll::Ready(Some(Err(status))),
                 None => return Poll::Ready(None),

@@ -105,7 +105,7 @@ fn check_answers(request: SolveBatchRequest, workspace: &mut Workspace) {
             Some(solve_batch_response::Results::List(list)) => list.results.len(),
             Some(solve_batch_response::Results::Packed(packed)) => {
                 assert_eq!(packed.outcomes.len(), packed.lengths.len());
-                let moves: u32 = packed.lengths.iter().sum();
+                let moves: u32 = packed.lengths().sum();
                 assert!(packed.moves.is_empty() || packed.moves.len() == moves as usize);
                 packed.outcomes.len()
             }

@@ -1,7 +1,9 @@
 //! The answers to some boards of a message, in parts that fit in a response.
 
+use std::iter::{self, Chain};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
+use std::vec;
 
 use prost::Message;
 
@@ -9,11 +11,11 @@ use super::compute::solve_board;
 use super::convert;
 use super::error::Fault;
 use crate::puzzle::{Board, Problem, Shape};
-use crate::search::goal_table::{Fetched, Found, Solutions};
+use crate::search::goal_table::{Fetched, Found, MAX_MOVES, Solutions};
 use crate::search::{
     Budget, Detail, Interrupted, Method, Outcome, SearchOptions, Solution, Workspace,
 };
-use crate::wire::v1::{self as wire, BoardRef, BoardResult, board_result};
+use crate::wire::v1::{self as wire, BoardRef, BoardResult, Varints, board_result};
 
 /// The most bytes of a response: a quarter of what clients accept by default.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
@@ -27,6 +29,29 @@ pub(super) const MAX_ERROR_TEXTS: usize = 64;
 /// The most bytes that an error takes in packed form, without text and with.
 const BARE_ERROR_BYTES: usize = 32;
 const TEXT_ERROR_BYTES: usize = 256;
+
+/// The answers to a piece: as few parts as they fit in, in order.
+pub(super) struct Parts {
+    /// All but the last.
+    pub(super) full: Vec<Part>,
+    /// Nearly always the only one.
+    pub(super) last: Part,
+}
+
+impl Parts {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Part> {
+        self.full.iter().chain([&self.last])
+    }
+}
+
+impl IntoIterator for Parts {
+    type Item = Part;
+    type IntoIter = Chain<vec::IntoIter<Part>, iter::Once<Part>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.full.into_iter().chain(iter::once(self.last))
+    }
+}
 
 /// Answers to consecutive boards that fit in a response.
 pub(super) enum Part {
@@ -42,8 +67,8 @@ pub(super) struct ListPart {
 }
 
 pub(super) struct PackedPart {
-    pub(super) outcomes: Vec<i32>,
-    pub(super) lengths: Vec<u32>,
+    pub(super) outcomes: Varints,
+    pub(super) lengths: Varints,
     pub(super) moves: String,
     pub(super) errors: Vec<(usize, Fault)>,
     pub(super) all_optimal: bool,
@@ -115,11 +140,13 @@ impl ListParts {
         Ok(())
     }
 
-    fn finish(mut self) -> Vec<Part> {
+    fn finish(mut self) -> Parts {
         // Of the whole piece: where it makes several parts, the others have none.
         self.part.elapsed = self.started.elapsed();
-        self.full.push(Part::List(self.part));
-        self.full
+        Parts {
+            full: self.full,
+            last: Part::List(self.part),
+        }
     }
 }
 
@@ -129,7 +156,7 @@ pub(super) fn solve_list<'a>(
     goal: Option<Board>,
     options: &SearchOptions,
     budget: &Budget<'_>,
-) -> Result<Vec<Part>, Interrupted> {
+) -> Result<Parts, Interrupted> {
     let mut parts = ListParts::new(boards.len(), options.method);
     for board in boards {
         let mut moves = String::new();
@@ -148,7 +175,7 @@ pub(super) fn look_up_list<'a>(
     boards: impl ExactSizeIterator<Item = BoardRef<'a>> + Clone,
     goal: Option<Board>,
     detail: Detail,
-) -> Option<Result<Vec<Part>, Interrupted>> {
+) -> Option<Result<Parts, Interrupted>> {
     let count = boards.len();
     let starts = boards.map(|board| convert::board(board).map_err(Fault::Board));
     let shape = starts.clone().find_map(Result::ok)?.shape();
@@ -162,16 +189,19 @@ pub(super) fn look_up_list<'a>(
         one_shape = start.as_ref().map_or(true, |start| start.shape() == shape);
         one_shape.then_some(start)
     });
+    let mut parts = ListParts::new(count, Method::GoalTable);
     let looked_up = catch_unwind(AssertUnwindSafe(|| {
-        let mut parts = ListParts::new(count, Method::GoalTable);
-        look_up(&goal, starts, |solutions, fetched| {
-            let mut moves = String::new();
-            let solved = fetched.map(|fetched| solutions.answer(fetched, detail, &mut moves));
-            parts.add(solved, moves)
-        })?;
-        Ok(parts.finish())
+        look_up(&goal, starts, |solutions, group| {
+            for fetched in group.into_each() {
+                let mut moves = String::new();
+                let solved = fetched.map(|fetched| solutions.answer(fetched, detail, &mut moves));
+                parts.add(solved, moves)?;
+            }
+            Ok(())
+        })
     }));
-    looked_up.ok().filter(|_| one_shape)
+    let looked_up = looked_up.ok().filter(|_| one_shape)?;
+    Some(looked_up.map(|()| parts.finish()))
 }
 
 /// The room for the moves of a board: a little more than the mean of 3x3.
@@ -180,8 +210,8 @@ const TYPICAL_MOVES: usize = 24;
 impl PackedPart {
     fn with_capacity(boards: usize) -> PackedPart {
         PackedPart {
-            outcomes: Vec::with_capacity(boards),
-            lengths: Vec::with_capacity(boards),
+            outcomes: Varints::with_capacity(boards),
+            lengths: Varints::with_capacity(boards),
             // Most boards of a random batch take fewer moves.
             moves: String::with_capacity(boards * TYPICAL_MOVES),
             errors: Vec::new(),
@@ -204,8 +234,8 @@ impl PackedPart {
 
     pub(super) fn append(&mut self, other: PackedPart) {
         let boards = self.outcomes.len();
-        self.outcomes.extend(other.outcomes);
-        self.lengths.extend(other.lengths);
+        self.outcomes.append(&other.outcomes);
+        self.lengths.append(&other.lengths);
         self.moves.push_str(&other.moves);
         self.errors.extend(
             other
@@ -219,6 +249,17 @@ impl PackedPart {
         self.elapsed += other.elapsed;
         self.bytes += other.bytes;
     }
+}
+
+/// What an answer takes without its moves: its outcome a byte, and its length,
+/// as none is above 181,440, at most three.
+const BARE_ANSWER_BYTES: usize = 4;
+
+/// An outcome as packed results have it.
+#[inline]
+fn outcome_number(outcome: wire::Outcome) -> u8 {
+    // The contract's outcomes are few, and none is below zero.
+    u8::try_from(i32::from(outcome)).unwrap_or_default()
 }
 
 /// The parts that answer the boards of a packed piece.
@@ -253,12 +294,11 @@ impl PackedParts {
         solved: Result<Solution, Fault>,
         moves_before: usize,
     ) -> Result<(), Interrupted> {
-        // An outcome takes a byte, and no length is above 181,440: at most
-        // three bytes.
-        let bytes = 4 + match &solved {
-            Ok(_) => self.part.moves.len() - moves_before,
-            Err(_) => self.part.error_bytes(),
-        };
+        let bytes = BARE_ANSWER_BYTES
+            + match &solved {
+                Ok(_) => self.part.moves.len() - moves_before,
+                Err(_) => self.part.error_bytes(),
+            };
         if self.part.bytes + bytes > PART_BYTES {
             self.begin_another(moves_before);
         }
@@ -267,19 +307,49 @@ impl PackedParts {
         match solved {
             Ok(found) => {
                 let (outcome, length, optimal) = convert::outcome(found.outcome);
-                part.outcomes.push(outcome.into());
-                part.lengths.push(length);
+                part.outcomes.push(outcome_number(outcome).into());
+                part.lengths.push(length.into());
                 part.all_optimal &= optimal || !matches!(found.outcome, Outcome::Solved { .. });
                 part.expanded += found.expanded;
                 part.generated += found.generated;
             }
             Err(fault) => {
                 part.errors.push((part.outcomes.len(), board_fault(fault)?));
-                part.outcomes.push(wire::Outcome::Error.into());
+                part.outcomes
+                    .push(outcome_number(wire::Outcome::Error).into());
                 part.lengths.push(0);
             }
         }
         Ok(())
+    }
+
+    /// Adds the answers to the next boards, among them no error: what
+    /// [`PackedParts::add`] makes of them one by one, where they fit.
+    #[inline]
+    fn add_found<E>(&mut self, solutions: &Solutions, group: &Group<E>, detail: Detail) {
+        const MOST_BYTES: usize = FOUND_TOGETHER * (BARE_ANSWER_BYTES + MAX_MOVES);
+        if self.part.bytes + MOST_BYTES > PART_BYTES {
+            self.begin_another(self.part.moves.len());
+        }
+        let part = &mut self.part;
+        let moves_before = part.moves.len();
+        let solved = outcome_number(wire::Outcome::Solved);
+        let mut outcomes = [outcome_number(wire::Outcome::Unsolvable); FOUND_TOGETHER];
+        let mut lengths = [0; FOUND_TOGETHER];
+        let columns = outcomes.iter_mut().zip(&mut lengths);
+        for (&fetched, (outcome, length)) in group.fetched.iter().take(group.boards).zip(columns) {
+            if let Some(found) = solutions.length_of(fetched, detail, &mut part.moves) {
+                // It is at most MAX_MOVES.
+                *length = u8::try_from(found).unwrap_or(u8::MAX);
+                *outcome = solved;
+            }
+        }
+        let boards = ..group.boards;
+        part.outcomes
+            .extend_small(outcomes.get(boards).unwrap_or_default());
+        part.lengths
+            .extend_small(lengths.get(boards).unwrap_or_default());
+        part.bytes += group.boards * BARE_ANSWER_BYTES + (part.moves.len() - moves_before);
     }
 
     #[cold]
@@ -293,10 +363,12 @@ impl PackedParts {
         self.full.push(Part::Packed(full));
     }
 
-    fn finish(mut self) -> Vec<Part> {
+    fn finish(mut self) -> Parts {
         self.part.elapsed = self.started.elapsed();
-        self.full.push(Part::Packed(self.part));
-        self.full
+        Parts {
+            full: self.full,
+            last: Part::Packed(self.part),
+        }
     }
 }
 
@@ -307,7 +379,7 @@ pub(super) fn solve_packed(
     goal: &Board,
     options: &SearchOptions,
     budget: &Budget<'_>,
-) -> Result<Vec<Part>, Interrupted> {
+) -> Result<Parts, Interrupted> {
     let mut parts = PackedParts::new(tiles.len() / shape.cells());
     for board in tiles.chunks_exact(shape.cells()) {
         let moves_before = parts.moves().len();
@@ -324,30 +396,58 @@ pub(super) fn solve_packed(
 /// answered: enough for their memory accesses to overlap.
 const FOUND_TOGETHER: usize = 16;
 
+/// Some consecutive boards, as the goal table has them.
+struct Group<E> {
+    fetched: [Fetched; FOUND_TOGETHER],
+    /// So many of them are boards.
+    boards: usize,
+    /// Those that are none, in order: an error is many times as large as what
+    /// was fetched.
+    errors: Vec<(usize, E)>,
+}
+
+impl<E> Group<E> {
+    /// What there is of each board, in order.
+    fn into_each(self) -> impl Iterator<Item = Result<Fetched, E>> {
+        let mut errors = self.errors.into_iter().peekable();
+        let fetched = self.fetched.into_iter().take(self.boards).enumerate();
+        fetched.map(move |(number, fetched)| {
+            let error = errors.next_if(|(bad, _)| *bad == number);
+            error.map_or(Ok(fetched), |(_, error)| Err(error))
+        })
+    }
+}
+
 /// Finds boards of the goal's shape in the goal table, and tells what it has of
 /// them, in order.
 #[inline]
 fn look_up<E>(
     goal: &Board,
     mut starts: impl Iterator<Item = Result<Board, E>>,
-    mut answer: impl FnMut(&Solutions, Result<Fetched, E>) -> Result<(), Interrupted>,
+    mut answer: impl FnMut(&Solutions, Group<E>) -> Result<(), Interrupted>,
 ) -> Result<(), Interrupted> {
     let solutions = Solutions::to(goal);
     loop {
-        let mut together = [const { Ok(Found::NONE) }; FOUND_TOGETHER];
+        let mut together = [Found::NONE; FOUND_TOGETHER];
         let mut boards = 0;
+        let mut errors = Vec::new();
         for (found, start) in together.iter_mut().zip(&mut starts) {
-            *found = start.map(|start| {
-                #[cfg(feature = "panic-injection")]
-                super::panic_injection::panic_at(&start);
-                solutions.find(&start)
-            });
+            match start {
+                Ok(start) => {
+                    #[cfg(feature = "panic-injection")]
+                    super::panic_injection::panic_at(&start);
+                    *found = solutions.find(&start);
+                }
+                Err(error) => errors.push((boards, error)),
+            }
             boards += 1;
         }
-        let fetched = together.map(|found| found.map(|found| solutions.fetch(found)));
-        for fetched in fetched.into_iter().take(boards) {
-            answer(&solutions, fetched)?;
-        }
+        let group = Group {
+            fetched: together.map(|found| solutions.fetch(found)),
+            boards,
+            errors,
+        };
+        answer(&solutions, group)?;
         if boards < FOUND_TOGETHER {
             return Ok(());
         }
@@ -361,21 +461,27 @@ pub(super) fn look_up_packed(
     shape: Shape,
     goal: &Board,
     detail: Detail,
-) -> Option<Result<Vec<Part>, Interrupted>> {
-    catch_unwind(AssertUnwindSafe(|| {
-        let mut parts = PackedParts::new(tiles.len() / shape.cells());
+) -> Option<Result<Parts, Interrupted>> {
+    let mut parts = PackedParts::new(tiles.len() / shape.cells());
+    let looked_up = catch_unwind(AssertUnwindSafe(|| {
         let boards = tiles.chunks_exact(shape.cells());
         let starts = boards.map(|board| Board::from_bytes(shape, board));
-        look_up(goal, starts, |solutions, fetched| {
-            let moves_before = parts.moves().len();
-            let solved = fetched
-                .map(|fetched| solutions.answer(fetched, detail, parts.moves()))
-                .map_err(Fault::Board);
-            parts.add(solved, moves_before)
-        })?;
-        Ok(parts.finish())
-    }))
-    .ok()
+        look_up(goal, starts, |solutions, group| {
+            if group.errors.is_empty() {
+                parts.add_found(solutions, &group, detail);
+                return Ok(());
+            }
+            for fetched in group.into_each() {
+                let moves_before = parts.moves().len();
+                let solved = fetched
+                    .map(|fetched| solutions.answer(fetched, detail, parts.moves()))
+                    .map_err(Fault::Board);
+                parts.add(solved, moves_before)?;
+            }
+            Ok(())
+        })
+    }));
+    Some(looked_up.ok()?.map(|()| parts.finish()))
 }
 
 impl Part {

@@ -29,7 +29,7 @@ pub(super) async fn solve(
         solved.map(|found| {
             let solution = convert::solution(options.method, &found, moves, Some(elapsed));
             let run = Run {
-                outcomes: tally::count(&[solution.outcome]),
+                outcomes: tally::count_one(solution.outcome),
                 expanded: found.expanded,
                 elapsed,
             };

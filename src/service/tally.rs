@@ -90,7 +90,7 @@ fn name(method: Method) -> String {
 
 /// How many of these outcomes there are of each kind, for [`Run::outcomes`].
 /// A pass for each: a compiler makes it one over many at once.
-pub(super) fn count(outcomes: &[i32]) -> [u64; OUTCOMES.len()] {
+pub(super) fn count(outcomes: &[u8]) -> [u64; OUTCOMES.len()] {
     [
         wire::Outcome::Solved,
         wire::Outcome::Unsolvable,
@@ -99,9 +99,12 @@ pub(super) fn count(outcomes: &[i32]) -> [u64; OUTCOMES.len()] {
     ]
     .map(|wanted| {
         let wanted = i32::from(wanted);
-        outcomes
-            .iter()
-            .filter(|outcome| **outcome == wanted)
-            .count() as u64
+        let is_wanted = |outcome: &&u8| i32::from(**outcome) == wanted;
+        outcomes.iter().filter(is_wanted).count() as u64
     })
+}
+
+/// [`count`] of one outcome.
+pub(super) fn count_one(outcome: i32) -> [u64; OUTCOMES.len()] {
+    u8::try_from(outcome).map_or([0; OUTCOMES.len()], |outcome| count(&[outcome]))
 }

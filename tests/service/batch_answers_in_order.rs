@@ -69,13 +69,13 @@ fn boards_of(response: &SolveBatchResponse) -> Vec<Told> {
             let mut moves = packed.moves.as_str();
             let told = packed
                 .outcomes()
-                .zip(&packed.lengths)
+                .zip(packed.lengths())
                 .map(|(outcome, length)| {
-                    let (mine, rest) = moves.split_at(*length as usize);
+                    let (mine, rest) = moves.split_at(length as usize);
                     moves = rest;
                     Told {
                         outcome,
-                        length: *length,
+                        length,
                         moves: mine.to_owned(),
                     }
                 });

@@ -223,7 +223,7 @@ impl Message {
                     assert!(self.packed && results.all_optimal);
                     let mut errors = results.errors.iter();
                     let mut moves = results.moves.as_str();
-                    let columns = results.outcomes().zip(&results.lengths).enumerate();
+                    let columns = results.outcomes().zip(results.lengths()).enumerate();
                     for (index, (outcome, length)) in columns {
                         let told = if outcome == Outcome::Error {
                             let error = errors.next().unwrap();
@@ -232,11 +232,11 @@ impl Message {
                         } else {
                             let written = match self.detail {
                                 Detail::LengthOnly => 0,
-                                _ => *length as usize,
+                                _ => length as usize,
                             };
                             let (mine, rest) = moves.split_at(written);
                             moves = rest;
-                            Ok((outcome, *length, outcome == Outcome::Solved, mine))
+                            Ok((outcome, length, outcome == Outcome::Solved, mine))
                         };
                         self.check_board(boards.next().unwrap(), told);
                     }

@@ -64,9 +64,9 @@ async fn in_a_packed_batch_only_its_board_is_an_error() {
             };
             let mut errors = results.errors.iter().peekable();
             let mut moves = results.moves.as_str();
-            let columns = results.outcomes().zip(&results.lengths).enumerate();
+            let columns = results.outcomes().zip(results.lengths()).enumerate();
             for (position, (outcome, length)) in columns {
-                let (mine, rest) = moves.split_at(*length as usize);
+                let (mine, rest) = moves.split_at(length as usize);
                 moves = rest;
                 let error = errors
                     .next_if(|error| error.index as usize == position)

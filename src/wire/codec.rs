@@ -1,0 +1,82 @@
+//! How messages become bytes and bytes messages.
+
+use std::marker::PhantomData;
+
+use prost::Message;
+use prost::bytes::Buf;
+use tonic::Status;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+
+/// What `tonic_prost::ProstCodec` is, byte for byte and error for error, with
+/// less to do for small messages: they are read as the slice that they are, and
+/// no message is measured before it is written, as the buffer grows.
+#[derive(Debug)]
+pub struct MessageCodec<T, U>(PhantomData<(T, U)>);
+
+impl<T, U> Default for MessageCodec<T, U> {
+    fn default() -> Self {
+        MessageCodec(PhantomData)
+    }
+}
+
+impl<T, U> Codec for MessageCodec<T, U>
+where
+    T: Message + 'static,
+    U: Message + Default + 'static,
+{
+    type Encode = T;
+    type Decode = U;
+    type Encoder = MessageEncoder<T>;
+    type Decoder = MessageDecoder<U>;
+
+    fn encoder(&mut self) -> MessageEncoder<T> {
+        MessageEncoder(PhantomData)
+    }
+
+    fn decoder(&mut self) -> MessageDecoder<U> {
+        MessageDecoder(PhantomData)
+    }
+}
+
+/// Longer messages are read out of the buffer that they came in, whose bytes
+/// fields then need no copy.
+const SHORT: usize = 64 << 10;
+
+/// Writes messages.
+#[derive(Debug)]
+pub struct MessageEncoder<T>(PhantomData<T>);
+
+impl<T: Message> Encoder for MessageEncoder<T> {
+    type Item = T;
+    type Error = Status;
+
+    #[inline]
+    fn encode(&mut self, item: T, buf: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        item.encode_raw(buf);
+        Ok(())
+    }
+}
+
+/// Reads messages.
+#[derive(Debug)]
+pub struct MessageDecoder<U>(PhantomData<U>);
+
+impl<U: Message + Default> Decoder for MessageDecoder<U> {
+    type Item = U;
+    type Error = Status;
+
+    #[inline]
+    fn decode(&mut self, buf: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
+        let whole = buf.chunk();
+        let read = if whole.len() == buf.remaining() && whole.len() <= SHORT {
+            let read = U::decode(whole);
+            buf.advance(buf.remaining());
+            read
+        } else {
+            U::decode(buf)
+        };
+        // The code is that of gRPC's `statuscodes.md` for what can't be parsed.
+        read.map(Some)
+            .map_err(|error| Status::internal(error.to_string()))
+    }
+}
