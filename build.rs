@@ -28,6 +28,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     configure()
         .extern_path(".loyd.v1.BoardList", "crate::wire::v1::BoardList")
         .extern_path(".loyd.v1.PackedResults", "crate::wire::v1::PackedResults")
+        // Responses are moved about; their boards need not be.
+        .boxed(".loyd.v1.SolveBatchResponse.results.packed")
         .codec_path("crate::wire::codec::MessageCodec")
         .compile_fds(descriptors)?;
     Ok(())

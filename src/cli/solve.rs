@@ -9,8 +9,8 @@ use super::options::SearchArgs;
 use super::remote;
 use super::task::{Task, TaskArgs};
 use super::tls::ClientTlsArgs;
-use crate::puzzle::{Board, Problem};
-use crate::search::goal_table::Solutions;
+use crate::puzzle::Problem;
+use crate::search::goal_table::LastSolutions;
 use crate::search::{self, Budget, Detail, Method, Outcome, SearchOptions, Solution, Workspace};
 
 /// Arguments of `loyd solve`.
@@ -141,7 +141,7 @@ fn solve_here(
     let mut solver = Solver {
         workspace: Workspace::new(),
         options: search.search_options(Detail::Moves),
-        solutions: None,
+        solutions: LastSolutions::default(),
         answer: Answer::Found(Found::default()),
     };
     for board in boards {
@@ -170,7 +170,7 @@ struct Solver {
     options: SearchOptions,
     /// Of the goal table, to the goal of the last board: most often the next
     /// one's too.
-    solutions: Option<(Board, Solutions)>,
+    solutions: LastSolutions,
     /// Kept from board to board for the memory of its moves.
     answer: Answer,
 }
@@ -190,11 +190,7 @@ impl Solver {
     }
 
     fn look_up(&mut self, problem: &Problem, moves: &mut String) -> Solution {
-        let goal = *problem.goal();
-        let kept = self.solutions.take().filter(|(of, _)| *of == goal);
-        let (_, solutions) = self
-            .solutions
-            .insert(kept.unwrap_or_else(|| (goal, Solutions::to(&goal))));
+        let solutions = self.solutions.to(problem.goal());
         let found = solutions.find(problem.start());
         solutions.answer(solutions.fetch(found), self.options.detail, moves)
     }

@@ -84,6 +84,22 @@ pub struct Solutions {
     table: &'static Table,
 }
 
+/// The solutions to the goal that was asked for last, which most goals are.
+#[derive(Default)]
+pub struct LastSolutions(Option<(Board, Solutions)>);
+
+impl LastSolutions {
+    /// The solutions to this goal.
+    #[inline]
+    pub fn to(&mut self, goal: &Board) -> &Solutions {
+        if self.0.as_ref().is_some_and(|(of, _)| of != goal) {
+            self.0 = None;
+        }
+        let kept = self.0.get_or_insert_with(|| (*goal, Solutions::to(goal)));
+        &kept.1
+    }
+}
+
 /// Where [`Solutions`] has the solution of a start, if there is one.
 #[derive(Clone, Copy, Debug)]
 pub struct Found(u32);
@@ -93,12 +109,15 @@ impl Found {
     pub const NONE: Found = Found(u32::MAX);
 }
 
-/// A solution as the table has it: all moves in a word, and [`NO_WORD`] where
-/// there is none.
-#[derive(Clone, Copy, Debug)]
+/// A solution as the table has it: all moves in a word, and zero where there is
+/// none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fetched(u128);
 
-const NO_WORD: u128 = 0;
+impl Fetched {
+    /// What is fetched for [`Found::NONE`].
+    pub const NONE: Fetched = Fetched(0);
+}
 
 impl Solutions {
     /// The solutions to this goal; builds its table if there is none yet.
@@ -129,8 +148,8 @@ impl Solutions {
     pub fn fetch(&self, found: Found) -> Fetched {
         let index = found.0 as usize;
         Fetched(match self.table {
-            Table::Narrow(words) => words.get(index).copied().map_or(NO_WORD, u128::from),
-            Table::Wide(words) => words.get(index).copied().unwrap_or(NO_WORD),
+            Table::Narrow(words) => words.get(index).copied().unwrap_or_default().into(),
+            Table::Wide(words) => words.get(index).copied().unwrap_or_default(),
         })
     }
 
@@ -150,10 +169,10 @@ impl Solutions {
     /// goal; the moves are appended to `moves`.
     #[inline]
     pub fn length_of(&self, fetched: Fetched, detail: Detail, moves: &mut String) -> Option<u32> {
-        let word = fetched.0;
-        if word == NO_WORD {
+        if fetched == Fetched::NONE {
             return None;
         }
+        let Fetched(word) = fetched;
         Some(match self.table {
             Table::Narrow(_) => {
                 let low = word as u64;

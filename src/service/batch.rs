@@ -32,14 +32,14 @@ use super::parts::{
 };
 use super::queue::Lane;
 use super::size_limit::too_large;
-use super::tally::{self, LocalTally};
+use super::tally::LocalTally;
 use super::{Settings, Solver, convert};
 use crate::puzzle::{Board, Problem, Shape};
+use crate::search::goal_table::LastSolutions;
 use crate::search::{Budget, Interrupted, Method, SearchOptions, Workspace};
-use crate::telemetry::metrics::Run;
 use crate::wire::v1::{
-    self as wire, BoardList, PackedError, PackedResults, ResultList, SolveBatchRequest,
-    SolveBatchResponse, board_result, solve_batch_request, solve_batch_response,
+    self as wire, BoardList, PackedError, ResultList, SolveBatchRequest, SolveBatchResponse,
+    solve_batch_request, solve_batch_response,
 };
 
 /// The most pieces whose answers are joined to one response: a slow method
@@ -64,6 +64,7 @@ pub(super) fn answers(solver: &Solver, request: Request<Streaming<SolveBatchRequ
         in_flight: FuturesOrdered::new(),
         assembler: Assembler::default(),
         tally: LocalTally::default(),
+        solutions: LastSolutions::default(),
         bytes_in_flight: 0,
         inline_in_a_row: Duration::ZERO,
         ended: false,
@@ -345,6 +346,7 @@ fn look_up(
     batch: &Batch,
     boards: &Range<usize>,
     budget: &Budget<'_>,
+    solutions: &mut LastSolutions,
 ) -> Option<Result<Parts, Interrupted>> {
     let options = &batch.options;
     if options.method != Method::GoalTable {
@@ -355,11 +357,12 @@ fn look_up(
     }
     match &batch.boards {
         Boards::List { list, goal } => {
-            look_up_list(list.range(boards.start, boards.end), *goal, options.detail)
+            let boards = list.range(boards.start, boards.end);
+            look_up_list(boards, *goal, options.detail, solutions)
         }
         Boards::Packed { tiles, shape, goal } => {
             let tiles = tiles_of(boards, tiles, *shape);
-            look_up_packed(tiles, *shape, goal, options.detail)
+            look_up_packed(tiles, *shape, goal, options.detail, solutions)
         }
     }
 }
@@ -389,41 +392,9 @@ fn solve_piece(
     piece: &Piece,
     budget: &Budget<'_>,
 ) -> Result<Parts, Interrupted> {
-    look_up(&piece.batch, &piece.boards, budget)
+    let mut solutions = LastSolutions::default();
+    look_up(&piece.batch, &piece.boards, budget, &mut solutions)
         .unwrap_or_else(|| search_piece(workspace, piece, budget))
-}
-
-/// What came of a piece, for the metrics.
-fn run(parts: &Parts) -> Run {
-    let mut run = Run::default();
-    let mut add = |outcomes: [u64; 4], expanded, elapsed| {
-        for (sum, more) in run.outcomes.iter_mut().zip(outcomes) {
-            *sum += more;
-        }
-        run.expanded += expanded;
-        run.elapsed += elapsed;
-    };
-    for part in parts.iter() {
-        match part {
-            Part::Packed(part) => add(
-                tally::count(part.outcomes.bytes()),
-                part.expanded,
-                part.elapsed,
-            ),
-            Part::List(part) => {
-                for result in &part.results {
-                    let (outcome, stats) = match &result.result {
-                        Some(board_result::Result::Solution(found)) => (found.outcome, found.stats),
-                        _ => (wire::Outcome::Error.into(), None),
-                    };
-                    let expanded = stats.map_or(0, |stats| stats.expanded);
-                    add(tally::count_one(outcome), expanded, Duration::ZERO);
-                }
-                add([0; 4], 0, part.elapsed);
-            }
-        }
-    }
-    run
 }
 
 /// Joins the parts of a message to its responses.
@@ -484,6 +455,7 @@ impl Assembler {
                 results: part.results,
             }),
             Part::Packed(part) => {
+                let mut results = part.results;
                 let errors = part.errors.into_iter().map(|(index, fault)| {
                     self.errors += 1;
                     let error = if self.errors <= MAX_ERROR_TEXTS {
@@ -496,19 +468,14 @@ impl Assembler {
                         error: Some(error),
                     }
                 });
-                solve_batch_response::Results::Packed(PackedResults {
-                    errors: errors.collect(),
-                    outcomes: part.outcomes,
-                    lengths: part.lengths,
-                    moves: part.moves,
-                    all_optimal: part.all_optimal,
-                    totals: Some(convert::stats(
-                        batch.options.method,
-                        part.expanded,
-                        part.generated,
-                        Some(part.elapsed),
-                    )),
-                })
+                results.errors = errors.collect();
+                results.totals = Some(convert::stats(
+                    batch.options.method,
+                    part.run.expanded,
+                    part.generated,
+                    Some(part.run.elapsed),
+                ));
+                solve_batch_response::Results::Packed(results)
             }
         };
         self.ready.push_back(SolveBatchResponse {
@@ -566,6 +533,7 @@ pub(super) struct Answers {
     in_flight: FuturesOrdered<Pin<Box<dyn Future<Output = Done> + Send>>>,
     assembler: Assembler,
     tally: LocalTally,
+    solutions: LastSolutions,
     /// What the messages take whose last piece is not solved.
     bytes_in_flight: usize,
     inline_in_a_row: Duration,
@@ -620,7 +588,8 @@ impl Answers {
             return false;
         }
         // The budget's end is told of by the pieces, which meet it as well.
-        let Some(Ok(parts)) = look_up(batch, &boards, &self.call.budget()) else {
+        let budget = self.call.budget();
+        let Some(Ok(parts)) = look_up(batch, &boards, &budget, &mut self.solutions) else {
             return false;
         };
         self.inline_in_a_row += cost;
@@ -631,8 +600,8 @@ impl Answers {
 
     /// Counts what came of some boards.
     fn count(&mut self, options: &SearchOptions, boards: usize, parts: &Parts) {
-        let run = run(parts);
-        self.tally.ran(&self.solver.tallies, options.method, &run);
+        self.tally
+            .ran(&self.solver.tallies, options.method, &parts.run());
         self.call.answered(boards);
     }
 
@@ -653,7 +622,7 @@ impl Answers {
                 }
                 self.inline_in_a_row += cost;
                 let budget = self.call.budget();
-                let looked_up = look_up(&piece.batch, &piece.boards, &budget);
+                let looked_up = look_up(&piece.batch, &piece.boards, &budget, &mut self.solutions);
                 let solved = looked_up.map_or_else(
                     || {
                         let search =

@@ -2,7 +2,7 @@
 
 use std::iter::{self, Chain};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use std::vec;
 
 use prost::Message;
@@ -10,12 +10,14 @@ use prost::Message;
 use super::compute::solve_board;
 use super::convert;
 use super::error::Fault;
+use super::tally;
 use crate::puzzle::{Board, Problem, Shape};
-use crate::search::goal_table::{Fetched, Found, MAX_MOVES, Solutions};
+use crate::search::goal_table::{Fetched, Found, LastSolutions, MAX_MOVES, Solutions};
 use crate::search::{
     Budget, Detail, Interrupted, Method, Outcome, SearchOptions, Solution, Workspace,
 };
-use crate::wire::v1::{self as wire, BoardRef, BoardResult, Varints, board_result};
+use crate::telemetry::metrics::Run;
+use crate::wire::v1::{self as wire, BoardRef, BoardResult, PackedResults, Varints, board_result};
 
 /// The most bytes of a response: a quarter of what clients accept by default.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
@@ -39,8 +41,11 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Part> {
-        self.full.iter().chain([&self.last])
+    /// What came of all of them.
+    pub(super) fn run(&self) -> Run {
+        let mut run = *self.last.run();
+        self.full.iter().for_each(|part| run.add(part.run()));
+        run
     }
 }
 
@@ -62,19 +67,17 @@ pub(super) enum Part {
 #[derive(Default)]
 pub(super) struct ListPart {
     pub(super) results: Vec<BoardResult>,
-    pub(super) elapsed: Duration,
+    pub(super) run: Run,
     pub(super) bytes: usize,
 }
 
 pub(super) struct PackedPart {
-    pub(super) outcomes: Varints,
-    pub(super) lengths: Varints,
-    pub(super) moves: String,
+    /// Without its errors, which are told by their number in the message, and
+    /// its totals.
+    pub(super) results: Box<PackedResults>,
     pub(super) errors: Vec<(usize, Fault)>,
-    pub(super) all_optimal: bool,
-    pub(super) expanded: u64,
+    pub(super) run: Run,
     pub(super) generated: u64,
-    pub(super) elapsed: Duration,
     pub(super) bytes: usize,
 }
 
@@ -107,8 +110,7 @@ impl ListParts {
             full: Vec::new(),
             part: ListPart {
                 results: Vec::with_capacity(boards),
-                elapsed: Duration::ZERO,
-                bytes: 0,
+                ..ListPart::default()
             },
             method,
             started: Instant::now(),
@@ -118,15 +120,22 @@ impl ListParts {
     /// Adds the answer to the next board.
     #[inline]
     fn add(&mut self, solved: Result<Solution, Fault>, moves: String) -> Result<(), Interrupted> {
-        let (bytes, result) = match solved {
+        let (bytes, outcome, expanded, result) = match solved {
             Ok(found) => (
                 BARE_SOLUTION_BYTES + moves.len(),
+                convert::outcome(found.outcome).0,
+                found.expanded,
                 board_result::Result::Solution(convert::solution(self.method, &found, moves, None)),
             ),
             Err(fault) => {
                 let error = board_fault(fault)?.to_board_error();
                 let bytes = BARE_ERROR_BYTES + error.encoded_len();
-                (bytes, board_result::Result::Error(error))
+                (
+                    bytes,
+                    wire::Outcome::Error,
+                    0,
+                    board_result::Result::Error(error),
+                )
             }
         };
         if self.part.bytes + bytes > PART_BYTES {
@@ -134,6 +143,8 @@ impl ListParts {
             self.full.push(Part::List(full));
         }
         self.part.bytes += bytes;
+        tally::count(&mut self.part.run, outcome, 1);
+        self.part.run.expanded += expanded;
         self.part.results.push(BoardResult {
             result: Some(result),
         });
@@ -142,7 +153,7 @@ impl ListParts {
 
     fn finish(mut self) -> Parts {
         // Of the whole piece: where it makes several parts, the others have none.
-        self.part.elapsed = self.started.elapsed();
+        self.part.run.elapsed = self.started.elapsed();
         Parts {
             full: self.full,
             last: Part::List(self.part),
@@ -175,6 +186,7 @@ pub(super) fn look_up_list<'a>(
     boards: impl ExactSizeIterator<Item = BoardRef<'a>> + Clone,
     goal: Option<Board>,
     detail: Detail,
+    solutions: &mut LastSolutions,
 ) -> Option<Result<Parts, Interrupted>> {
     let count = boards.len();
     let starts = boards.map(|board| convert::board(board).map_err(Fault::Board));
@@ -189,9 +201,10 @@ pub(super) fn look_up_list<'a>(
         one_shape = start.as_ref().map_or(true, |start| start.shape() == shape);
         one_shape.then_some(start)
     });
+    let solutions = solutions.to(&goal);
     let mut parts = ListParts::new(count, Method::GoalTable);
     let looked_up = catch_unwind(AssertUnwindSafe(|| {
-        look_up(&goal, starts, |solutions, group| {
+        look_up(solutions, starts, |group| {
             for fetched in group.into_each() {
                 let mut moves = String::new();
                 let solved = fetched.map(|fetched| solutions.answer(fetched, detail, &mut moves));
@@ -210,15 +223,19 @@ const TYPICAL_MOVES: usize = 24;
 impl PackedPart {
     fn with_capacity(boards: usize) -> PackedPart {
         PackedPart {
-            outcomes: Varints::with_capacity(boards),
-            lengths: Varints::with_capacity(boards),
-            // Most boards of a random batch take fewer moves.
-            moves: String::with_capacity(boards * TYPICAL_MOVES),
+            results: Box::new(PackedResults {
+                outcomes: Varints::with_capacity(boards),
+                lengths: Varints::with_capacity(boards),
+                // Most boards of a random batch take fewer moves, and the last
+                // has the room that its look-up needs.
+                moves: String::with_capacity(boards * TYPICAL_MOVES + MAX_MOVES),
+                errors: Vec::new(),
+                all_optimal: true,
+                totals: None,
+            }),
             errors: Vec::new(),
-            all_optimal: true,
-            expanded: 0,
+            run: Run::default(),
             generated: 0,
-            elapsed: Duration::ZERO,
             bytes: 0,
         }
     }
@@ -233,20 +250,20 @@ impl PackedPart {
     }
 
     pub(super) fn append(&mut self, other: PackedPart) {
-        let boards = self.outcomes.len();
-        self.outcomes.append(&other.outcomes);
-        self.lengths.append(&other.lengths);
-        self.moves.push_str(&other.moves);
+        let (results, others) = (&mut self.results, other.results);
+        let boards = results.outcomes.len();
+        results.outcomes.append(&others.outcomes);
+        results.lengths.append(&others.lengths);
+        results.moves.push_str(&others.moves);
+        results.all_optimal &= others.all_optimal;
         self.errors.extend(
             other
                 .errors
                 .into_iter()
                 .map(|(index, fault)| (boards + index, fault)),
         );
-        self.all_optimal &= other.all_optimal;
-        self.expanded += other.expanded;
+        self.run.add(&other.run);
         self.generated += other.generated;
-        self.elapsed += other.elapsed;
         self.bytes += other.bytes;
     }
 }
@@ -284,7 +301,7 @@ impl PackedParts {
     /// Where the moves of the next board are to be appended.
     #[inline]
     fn moves(&mut self) -> &mut String {
-        &mut self.part.moves
+        &mut self.part.results.moves
     }
 
     /// Adds the answer to the next board, whose moves begin at `moves_before`.
@@ -296,7 +313,7 @@ impl PackedParts {
     ) -> Result<(), Interrupted> {
         let bytes = BARE_ANSWER_BYTES
             + match &solved {
-                Ok(_) => self.part.moves.len() - moves_before,
+                Ok(_) => self.part.results.moves.len() - moves_before,
                 Err(_) => self.part.error_bytes(),
             };
         if self.part.bytes + bytes > PART_BYTES {
@@ -304,22 +321,24 @@ impl PackedParts {
         }
         let part = &mut self.part;
         part.bytes += bytes;
-        match solved {
+        let (outcome, length) = match solved {
             Ok(found) => {
                 let (outcome, length, optimal) = convert::outcome(found.outcome);
-                part.outcomes.push(outcome_number(outcome).into());
-                part.lengths.push(length.into());
-                part.all_optimal &= optimal || !matches!(found.outcome, Outcome::Solved { .. });
-                part.expanded += found.expanded;
+                part.results.all_optimal &=
+                    optimal || !matches!(found.outcome, Outcome::Solved { .. });
+                part.run.expanded += found.expanded;
                 part.generated += found.generated;
+                (outcome, length)
             }
             Err(fault) => {
-                part.errors.push((part.outcomes.len(), board_fault(fault)?));
-                part.outcomes
-                    .push(outcome_number(wire::Outcome::Error).into());
-                part.lengths.push(0);
+                let number = part.results.outcomes.len();
+                part.errors.push((number, board_fault(fault)?));
+                (wire::Outcome::Error, 0)
             }
-        }
+        };
+        tally::count(&mut part.run, outcome, 1);
+        part.results.outcomes.push(outcome_number(outcome).into());
+        part.results.lengths.push(length.into());
         Ok(())
     }
 
@@ -329,42 +348,47 @@ impl PackedParts {
     fn add_found<E>(&mut self, solutions: &Solutions, group: &Group<E>, detail: Detail) {
         const MOST_BYTES: usize = FOUND_TOGETHER * (BARE_ANSWER_BYTES + MAX_MOVES);
         if self.part.bytes + MOST_BYTES > PART_BYTES {
-            self.begin_another(self.part.moves.len());
+            self.begin_another(self.part.results.moves.len());
         }
         let part = &mut self.part;
-        let moves_before = part.moves.len();
-        let solved = outcome_number(wire::Outcome::Solved);
+        let results = &mut *part.results;
+        let moves_before = results.moves.len();
         let mut outcomes = [outcome_number(wire::Outcome::Unsolvable); FOUND_TOGETHER];
         let mut lengths = [0; FOUND_TOGETHER];
+        let mut solved = 0;
         let columns = outcomes.iter_mut().zip(&mut lengths);
         for (&fetched, (outcome, length)) in group.fetched.iter().take(group.boards).zip(columns) {
-            if let Some(found) = solutions.length_of(fetched, detail, &mut part.moves) {
+            if let Some(found) = solutions.length_of(fetched, detail, &mut results.moves) {
                 // It is at most MAX_MOVES.
                 *length = u8::try_from(found).unwrap_or(u8::MAX);
-                *outcome = solved;
+                *outcome = outcome_number(wire::Outcome::Solved);
+                solved += 1;
             }
         }
         let boards = ..group.boards;
-        part.outcomes
-            .extend_small(outcomes.get(boards).unwrap_or_default());
-        part.lengths
-            .extend_small(lengths.get(boards).unwrap_or_default());
-        part.bytes += group.boards * BARE_ANSWER_BYTES + (part.moves.len() - moves_before);
+        let outcomes = outcomes.get(boards).unwrap_or_default();
+        let lengths = lengths.get(boards).unwrap_or_default();
+        results.outcomes.extend_small(outcomes);
+        results.lengths.extend_small(lengths);
+        let unsolvable = group.boards as u64 - solved;
+        tally::count(&mut part.run, wire::Outcome::Solved, solved);
+        tally::count(&mut part.run, wire::Outcome::Unsolvable, unsolvable);
+        part.bytes += group.boards * BARE_ANSWER_BYTES + (results.moves.len() - moves_before);
     }
 
     #[cold]
     fn begin_another(&mut self, moves_before: usize) {
-        self.boards -= self.part.outcomes.len();
+        self.boards -= self.part.results.outcomes.len();
         let mut next = PackedPart::with_capacity(self.boards);
-        next.moves = self.part.moves.split_off(moves_before);
+        next.results.moves = self.part.results.moves.split_off(moves_before);
         let mut full = std::mem::replace(&mut self.part, next);
-        full.elapsed = self.started.elapsed();
+        full.run.elapsed = self.started.elapsed();
         self.started = Instant::now();
         self.full.push(Part::Packed(full));
     }
 
     fn finish(mut self) -> Parts {
-        self.part.elapsed = self.started.elapsed();
+        self.part.run.elapsed = self.started.elapsed();
         Parts {
             full: self.full,
             last: Part::Packed(self.part),
@@ -418,15 +442,14 @@ impl<E> Group<E> {
     }
 }
 
-/// Finds boards of the goal's shape in the goal table, and tells what it has of
+/// Finds boards of one shape in the goal table, and tells what it has of
 /// them, in order.
 #[inline]
 fn look_up<E>(
-    goal: &Board,
+    solutions: &Solutions,
     mut starts: impl Iterator<Item = Result<Board, E>>,
-    mut answer: impl FnMut(&Solutions, Group<E>) -> Result<(), Interrupted>,
+    mut answer: impl FnMut(Group<E>) -> Result<(), Interrupted>,
 ) -> Result<(), Interrupted> {
-    let solutions = Solutions::to(goal);
     loop {
         let mut together = [Found::NONE; FOUND_TOGETHER];
         let mut boards = 0;
@@ -442,12 +465,16 @@ fn look_up<E>(
             }
             boards += 1;
         }
+        let mut fetched = [Fetched::NONE; FOUND_TOGETHER];
+        for (fetched, found) in fetched.iter_mut().zip(together).take(boards) {
+            *fetched = solutions.fetch(found);
+        }
         let group = Group {
-            fetched: together.map(|found| solutions.fetch(found)),
+            fetched,
             boards,
             errors,
         };
-        answer(&solutions, group)?;
+        answer(group)?;
         if boards < FOUND_TOGETHER {
             return Ok(());
         }
@@ -461,12 +488,14 @@ pub(super) fn look_up_packed(
     shape: Shape,
     goal: &Board,
     detail: Detail,
+    solutions: &mut LastSolutions,
 ) -> Option<Result<Parts, Interrupted>> {
     let mut parts = PackedParts::new(tiles.len() / shape.cells());
+    let solutions = solutions.to(goal);
     let looked_up = catch_unwind(AssertUnwindSafe(|| {
         let boards = tiles.chunks_exact(shape.cells());
         let starts = boards.map(|board| Board::from_bytes(shape, board));
-        look_up(goal, starts, |solutions, group| {
+        look_up(solutions, starts, |group| {
             if group.errors.is_empty() {
                 parts.add_found(solutions, &group, detail);
                 return Ok(());
@@ -485,6 +514,13 @@ pub(super) fn look_up_packed(
 }
 
 impl Part {
+    pub(super) fn run(&self) -> &Run {
+        match self {
+            Part::List(part) => &part.run,
+            Part::Packed(part) => &part.run,
+        }
+    }
+
     pub(super) fn bytes(&self) -> usize {
         match self {
             Part::List(part) => part.bytes,
@@ -495,7 +531,7 @@ impl Part {
     pub(super) fn boards(&self) -> usize {
         match self {
             Part::List(part) => part.results.len(),
-            Part::Packed(part) => part.outcomes.len(),
+            Part::Packed(part) => part.results.outcomes.len(),
         }
     }
 }

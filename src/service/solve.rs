@@ -28,11 +28,12 @@ pub(super) async fn solve(
         let elapsed = started.elapsed();
         solved.map(|found| {
             let solution = convert::solution(options.method, &found, moves, Some(elapsed));
-            let run = Run {
-                outcomes: tally::count_one(solution.outcome),
+            let mut run = Run {
                 expanded: found.expanded,
                 elapsed,
+                ..Run::default()
             };
+            tally::count(&mut run, solution.outcome(), 1);
             (solution, run)
         })
     });

@@ -3,7 +3,7 @@
 use super::convert;
 use crate::search::Method;
 use crate::telemetry::Metrics;
-use crate::telemetry::metrics::{LocalSearches, OUTCOMES, Run, Searches};
+use crate::telemetry::metrics::{LocalSearches, Run, Searches};
 use crate::wire::v1 as wire;
 
 /// The counters of each method, looked up once.
@@ -88,23 +88,17 @@ fn name(method: Method) -> String {
     name.trim_start_matches("ALGORITHM_").to_ascii_lowercase()
 }
 
-/// How many of these outcomes there are of each kind, for [`Run::outcomes`].
-/// A pass for each: a compiler makes it one over many at once.
-pub(super) fn count(outcomes: &[u8]) -> [u64; OUTCOMES.len()] {
-    [
-        wire::Outcome::Solved,
-        wire::Outcome::Unsolvable,
-        wire::Outcome::LimitReached,
-        wire::Outcome::Error,
-    ]
-    .map(|wanted| {
-        let wanted = i32::from(wanted);
-        let is_wanted = |outcome: &&u8| i32::from(**outcome) == wanted;
-        outcomes.iter().filter(is_wanted).count() as u64
-    })
-}
-
-/// [`count`] of one outcome.
-pub(super) fn count_one(outcome: i32) -> [u64; OUTCOMES.len()] {
-    u8::try_from(outcome).map_or([0; OUTCOMES.len()], |outcome| count(&[outcome]))
+/// Counts boards in [`Run::outcomes`].
+#[inline]
+pub(super) fn count(run: &mut Run, outcome: wire::Outcome, boards: u64) {
+    let [solved, unsolvable, limit_reached, error] = &mut run.outcomes;
+    let counter = match outcome {
+        wire::Outcome::Solved => solved,
+        wire::Outcome::Unsolvable => unsolvable,
+        wire::Outcome::LimitReached => limit_reached,
+        wire::Outcome::Error => error,
+        // No answer has it.
+        wire::Outcome::Unspecified => return,
+    };
+    *counter += boards;
 }

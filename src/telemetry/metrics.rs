@@ -493,6 +493,17 @@ pub struct Run {
     pub elapsed: Duration,
 }
 
+impl Run {
+    /// Makes one run of two.
+    pub fn add(&mut self, other: &Run) {
+        for (sum, boards) in self.outcomes.iter_mut().zip(other.outcomes) {
+            *sum += boards;
+        }
+        self.expanded += other.expanded;
+        self.elapsed += other.elapsed;
+    }
+}
+
 impl Searches {
     /// Counts a run.
     pub fn ran(&self, run: &Run) {
