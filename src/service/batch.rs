@@ -76,6 +76,8 @@ pub(super) fn answers(solver: &Solver, request: Request<Streaming<SolveBatchRequ
 struct Batch {
     id: u64,
     boards: Boards,
+    /// How many there are.
+    len: usize,
     /// What the boards take.
     bytes: usize,
     options: SearchOptions,
@@ -107,7 +109,7 @@ impl Batch {
             if found > limit {
                 Err(Fault::TooManyBoards { found, limit })
             } else {
-                Ok(())
+                Ok(found)
             }
         };
         let (boards, count) = match boards {
@@ -125,8 +127,9 @@ impl Batch {
             }
         };
         match (boards, options, count) {
-            (Ok(boards), Ok(options), Ok(())) => Ok(Batch {
+            (Ok(boards), Ok(options), Ok(len)) => Ok(Batch {
                 id,
+                len,
                 bytes: boards.bytes(),
                 boards,
                 options,
@@ -135,13 +138,6 @@ impl Batch {
                 let faults = [boards.err(), options.err(), count.err()];
                 Err(Fault::first(faults))
             }
-        }
-    }
-
-    fn len(&self) -> usize {
-        match &self.boards {
-            Boards::List { list, .. } => list.len(),
-            Boards::Packed { tiles, shape, .. } => tiles.len() / shape.cells(),
         }
     }
 }
@@ -194,14 +190,18 @@ fn parse_packed(
             return (Err(fault), 0);
         }
     };
-    let (rows, columns) = shape.sides();
-    let length = whole_boards(tiles.len(), rows, columns);
+    let found = tiles.len() / shape.cells();
+    let length = if found * shape.cells() == tiles.len() {
+        Ok(())
+    } else {
+        let (rows, columns) = shape.sides();
+        whole_boards(tiles.len(), rows, columns)
+    };
     let goal = goal.clone().and_then(|goal| {
         let goal = goal.unwrap_or_else(|| Board::standard_goal(shape));
         // A goal of another shape would be every board's fault.
         Ok(*Problem::new(Board::standard_goal(shape), goal)?.goal())
     });
-    let found = tiles.len() / shape.cells();
     let boards = match (length, goal) {
         (Ok(()), Ok(goal)) => Ok(Boards::Packed { tiles, shape, goal }),
         (length, goal) => {
@@ -238,7 +238,7 @@ impl Piece {
     }
 
     fn ends_message(&self) -> bool {
-        self.boards.end == self.batch.len()
+        self.boards.end == self.batch.len
     }
 }
 
@@ -274,14 +274,14 @@ impl Iterator for Steps {
 
     fn next(&mut self) -> Option<Piece> {
         let first = self.next;
-        if first >= self.batch.len() {
+        if first >= self.batch.len {
             return None;
         }
-        let end = (first + self.size).min(self.batch.len());
+        let end = (first + self.size).min(self.batch.len);
         self.next = end;
         self.number += 1;
         Some(Piece {
-            ends_response: self.number % PIECES_PER_RESPONSE == 0 || end == self.batch.len(),
+            ends_response: self.number.is_multiple_of(PIECES_PER_RESPONSE) || end == self.batch.len,
             batch: Arc::clone(&self.batch),
             boards: first..end,
         })
@@ -304,7 +304,7 @@ fn read(message: SolveBatchRequest, settings: &Settings) -> Result<Batch, SolveB
     };
     let boards = boards.unwrap_or(solve_batch_request::Boards::List(BoardList::default()));
     match Batch::parse(id, boards, goal.as_ref(), options.as_ref(), settings) {
-        Ok(batch) if batch.len() == 0 => Err(respond(None)),
+        Ok(batch) if batch.len == 0 => Err(respond(None)),
         Ok(batch) => Ok(batch),
         Err(fault) => Err(respond(Some(solve_batch_response::Results::Error(
             fault.to_board_error(),
@@ -362,7 +362,8 @@ fn look_up(
         }
         Boards::Packed { tiles, shape, goal } => {
             let tiles = tiles_of(boards, tiles, *shape);
-            look_up_packed(tiles, *shape, goal, options.detail, solutions)
+            let count = boards.len();
+            look_up_packed(tiles, count, goal, options.detail, solutions)
         }
     }
 }
@@ -469,11 +470,12 @@ impl Assembler {
                     }
                 });
                 results.errors = errors.collect();
+                let elapsed = part.run.elapsed;
                 results.totals = Some(convert::stats(
                     batch.options.method,
                     part.run.expanded,
                     part.generated,
-                    Some(part.run.elapsed),
+                    (!elapsed.is_zero()).then_some(elapsed),
                 ));
                 solve_batch_response::Results::Packed(results)
             }
@@ -521,7 +523,7 @@ pub(super) fn answer_one(
 }
 
 /// The outbound stream.
-pub(super) struct Answers {
+pub struct Answers {
     solver: Solver,
     call: Call,
     lane: Lane,
@@ -582,7 +584,7 @@ impl Answers {
     /// Whether this message is all looked up, where its answers are the next and
     /// that takes no longer than to hand it to a thread; then they are ready.
     fn answers_at_once(&mut self, batch: &Batch) -> bool {
-        let boards = 0..batch.len();
+        let boards = 0..batch.len;
         let cost = expected_cost(&batch.options, boards.len());
         if !self.in_flight.is_empty() || !is_inline(cost) {
             return false;

@@ -82,7 +82,8 @@ pub(super) struct Compute {
     admission: Arc<Semaphore>,
     /// All that the admission holds: a piece that costs more takes it all.
     most_units: u32,
-    workspaces: Arc<WorkspacePool>,
+    /// For what runs elsewhere than on those threads.
+    workspaces: WorkspacePool,
     /// What is counted of all this.
     work: Work,
 }
@@ -100,22 +101,26 @@ impl Compute {
             queue: Arc::new(FairQueue::new()),
             admission: Arc::new(Semaphore::new(most_units.try_into().unwrap_or(1))),
             most_units,
-            workspaces: Arc::new(WorkspacePool::new()),
+            workspaces: WorkspacePool::new(),
             work,
         };
         for number in 0..threads.get() {
             let queue = Arc::clone(&compute.queue);
-            let workspaces = Arc::clone(&compute.workspaces);
             let work = compute.work.clone();
             work.threads.inc();
             thread::Builder::new()
                 .name(format!("loyd-compute-{number}"))
                 .spawn(move || {
+                    // The thread's own: another thread's would be in the caches
+                    // of another core.
+                    let mut workspace = Workspace::new();
                     while let Some(job) = queue.pop() {
                         let _busy = Raised::new(&work.busy);
                         // A panic ends the piece, whose caller sees its answer
                         // dropped, and not the thread.
-                        let _ = guarded(&workspaces, job);
+                        if guarded(|| job(&mut workspace)).is_err() {
+                            workspace = Workspace::new();
+                        }
                     }
                 })?;
         }
@@ -170,7 +175,7 @@ impl Compute {
     /// # Errors
     /// [`Fault::Internal`] where `work` panicked.
     pub(super) fn run_here<T>(&self, work: impl FnOnce(&mut Workspace) -> T) -> Result<T, Fault> {
-        guarded(&self.workspaces, work)
+        guarded(|| work(&mut self.workspaces.lease()))
     }
 
     async fn queue_and_wait<T, W>(
@@ -203,13 +208,10 @@ impl Drop for Compute {
     }
 }
 
-/// Runs `work` on a leased workspace. A workspace that saw a panic is thrown
-/// away.
-fn guarded<T>(
-    workspaces: &WorkspacePool,
-    work: impl FnOnce(&mut Workspace) -> T,
-) -> Result<T, Fault> {
-    catch_unwind(AssertUnwindSafe(|| work(&mut workspaces.lease()))).map_err(|_| {
+/// Runs `work`. A workspace that saw a panic is to be thrown away, which a lease
+/// does by itself.
+fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
         tracing::error!("a search panicked; its boards are answered with an internal error");
         Fault::Internal
     })

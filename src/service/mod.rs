@@ -29,14 +29,13 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_stream::Stream;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::puzzle::Shape;
 use crate::search::{Method, goal_table};
 use crate::telemetry::Metrics;
 use crate::wire::v1::solver_service_server::{SolverService, SolverServiceServer};
-use crate::wire::v1::{SolveBatchRequest, SolveBatchResponse, SolveRequest, SolveResponse};
+use crate::wire::v1::{SolveBatchRequest, SolveRequest, SolveResponse};
 use compute::Compute;
 use tally::Tallies;
 
@@ -172,8 +171,7 @@ impl SolverService for Solver {
         Ok(Response::new(response))
     }
 
-    type SolveBatchStream =
-        std::pin::Pin<Box<dyn Stream<Item = Result<SolveBatchResponse, Status>> + Send>>;
+    type SolveBatchStream = batch::Answers;
 
     async fn solve_batch(
         &self,
@@ -181,6 +179,6 @@ impl SolverService for Solver {
     ) -> Result<Response<Self::SolveBatchStream>, Status> {
         // Returning the stream at once sends the headers before the first
         // message is read: some clients write nothing until they came.
-        Ok(Response::new(Box::pin(batch::answers(self, request))))
+        Ok(Response::new(batch::answers(self, request)))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::iter::{self, Chain};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use std::vec;
 
 use prost::Message;
@@ -11,7 +11,7 @@ use super::compute::solve_board;
 use super::convert;
 use super::error::Fault;
 use super::tally;
-use crate::puzzle::{Board, Problem, Shape};
+use crate::puzzle::{Board, BoardError, Problem, Shape};
 use crate::search::goal_table::{Fetched, Found, LastSolutions, MAX_MOVES, Solutions};
 use crate::search::{
     Budget, Detail, Interrupted, Method, Outcome, SearchOptions, Solution, Workspace,
@@ -92,6 +92,31 @@ fn board_fault(fault: Fault) -> Result<Fault, Interrupted> {
     }
 }
 
+/// Times a piece, where it takes longer than to read a clock twice.
+#[derive(Clone, Copy)]
+struct Clock(Option<Instant>);
+
+impl Clock {
+    fn start() -> Clock {
+        Clock(Some(Instant::now()))
+    }
+
+    /// For so many boards that are looked up: a few take less than a
+    /// microsecond, and are not timed.
+    fn of_look_ups(boards: usize) -> Clock {
+        Clock((boards >= FOUND_TOGETHER).then(Instant::now))
+    }
+
+    fn again(self) -> Clock {
+        Clock(self.0.map(|_| Instant::now()))
+    }
+
+    /// Zero where it is not timed.
+    fn elapsed(self) -> Duration {
+        self.0.map_or(Duration::ZERO, |started| started.elapsed())
+    }
+}
+
 /// The most bytes that a solution takes in a list beside its moves: every
 /// field's tag, and the longest of each number and length.
 const BARE_SOLUTION_BYTES: usize = 64;
@@ -101,11 +126,11 @@ struct ListParts {
     full: Vec<Part>,
     part: ListPart,
     method: Method,
-    started: Instant,
+    clock: Clock,
 }
 
 impl ListParts {
-    fn new(boards: usize, method: Method) -> ListParts {
+    fn new(boards: usize, method: Method, clock: Clock) -> ListParts {
         ListParts {
             full: Vec::new(),
             part: ListPart {
@@ -113,7 +138,7 @@ impl ListParts {
                 ..ListPart::default()
             },
             method,
-            started: Instant::now(),
+            clock,
         }
     }
 
@@ -153,7 +178,7 @@ impl ListParts {
 
     fn finish(mut self) -> Parts {
         // Of the whole piece: where it makes several parts, the others have none.
-        self.part.run.elapsed = self.started.elapsed();
+        self.part.run.elapsed = self.clock.elapsed();
         Parts {
             full: self.full,
             last: Part::List(self.part),
@@ -168,7 +193,7 @@ pub(super) fn solve_list<'a>(
     options: &SearchOptions,
     budget: &Budget<'_>,
 ) -> Result<Parts, Interrupted> {
-    let mut parts = ListParts::new(boards.len(), options.method);
+    let mut parts = ListParts::new(boards.len(), options.method, Clock::start());
     for board in boards {
         let mut moves = String::new();
         let solved = convert::board(board)
@@ -202,7 +227,7 @@ pub(super) fn look_up_list<'a>(
         one_shape.then_some(start)
     });
     let solutions = solutions.to(&goal);
-    let mut parts = ListParts::new(count, Method::GoalTable);
+    let mut parts = ListParts::new(count, Method::GoalTable, Clock::of_look_ups(count));
     let looked_up = catch_unwind(AssertUnwindSafe(|| {
         look_up(solutions, starts, |group| {
             for fetched in group.into_each() {
@@ -283,17 +308,17 @@ fn outcome_number(outcome: wire::Outcome) -> u8 {
 struct PackedParts {
     full: Vec<Part>,
     part: PackedPart,
-    started: Instant,
+    clock: Clock,
     /// The boards of the piece.
     boards: usize,
 }
 
 impl PackedParts {
-    fn new(boards: usize) -> PackedParts {
+    fn new(boards: usize, clock: Clock) -> PackedParts {
         PackedParts {
             full: Vec::new(),
             part: PackedPart::with_capacity(boards),
-            started: Instant::now(),
+            clock,
             boards,
         }
     }
@@ -382,13 +407,13 @@ impl PackedParts {
         let mut next = PackedPart::with_capacity(self.boards);
         next.results.moves = self.part.results.moves.split_off(moves_before);
         let mut full = std::mem::replace(&mut self.part, next);
-        full.run.elapsed = self.started.elapsed();
-        self.started = Instant::now();
+        full.run.elapsed = self.clock.elapsed();
+        self.clock = self.clock.again();
         self.full.push(Part::Packed(full));
     }
 
     fn finish(mut self) -> Parts {
-        self.part.run.elapsed = self.started.elapsed();
+        self.part.run.elapsed = self.clock.elapsed();
         Parts {
             full: self.full,
             last: Part::Packed(self.part),
@@ -404,7 +429,7 @@ pub(super) fn solve_packed(
     options: &SearchOptions,
     budget: &Budget<'_>,
 ) -> Result<Parts, Interrupted> {
-    let mut parts = PackedParts::new(tiles.len() / shape.cells());
+    let mut parts = PackedParts::new(tiles.len() / shape.cells(), Clock::start());
     for board in tiles.chunks_exact(shape.cells()) {
         let moves_before = parts.moves().len();
         let solved = Board::from_bytes(shape, board)
@@ -485,32 +510,53 @@ fn look_up<E>(
 /// same for all boards is done once. `None` where a board made it panic.
 pub(super) fn look_up_packed(
     tiles: &[u8],
-    shape: Shape,
+    boards: usize,
     goal: &Board,
     detail: Detail,
     solutions: &mut LastSolutions,
 ) -> Option<Result<Parts, Interrupted>> {
-    let mut parts = PackedParts::new(tiles.len() / shape.cells());
+    let mut parts = PackedParts::new(boards, Clock::of_look_ups(boards));
     let solutions = solutions.to(goal);
+    let shape = goal.shape();
     let looked_up = catch_unwind(AssertUnwindSafe(|| {
-        let boards = tiles.chunks_exact(shape.cells());
-        let starts = boards.map(|board| Board::from_bytes(shape, board));
+        if shape == Shape::EIGHT {
+            // Of a length known at compile time, and with nothing to divide.
+            let (boards, _) = tiles.as_chunks::<9>();
+            let starts = boards.iter().map(|tiles| Board::from_bytes(shape, tiles));
+            parts.look_up(solutions, starts, detail)
+        } else {
+            let boards = tiles.chunks_exact(shape.cells());
+            let starts = boards.map(|tiles| Board::from_bytes(shape, tiles));
+            parts.look_up(solutions, starts, detail)
+        }
+    }));
+    Some(looked_up.ok()?.map(|()| parts.finish()))
+}
+
+impl PackedParts {
+    /// Adds the answers to boards of one shape.
+    #[inline]
+    fn look_up(
+        &mut self,
+        solutions: &Solutions,
+        starts: impl Iterator<Item = Result<Board, BoardError>>,
+        detail: Detail,
+    ) -> Result<(), Interrupted> {
         look_up(solutions, starts, |group| {
             if group.errors.is_empty() {
-                parts.add_found(solutions, &group, detail);
+                self.add_found(solutions, &group, detail);
                 return Ok(());
             }
             for fetched in group.into_each() {
-                let moves_before = parts.moves().len();
+                let moves_before = self.moves().len();
                 let solved = fetched
-                    .map(|fetched| solutions.answer(fetched, detail, parts.moves()))
+                    .map(|fetched| solutions.answer(fetched, detail, self.moves()))
                     .map_err(Fault::Board);
-                parts.add(solved, moves_before)?;
+                self.add(solved, moves_before)?;
             }
             Ok(())
         })
-    }));
-    Some(looked_up.ok()?.map(|()| parts.finish()))
+    }
 }
 
 impl Part {
