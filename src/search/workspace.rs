@@ -2,6 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
+use std::thread::{self, ThreadId};
 
 use super::best_first::BestFirst;
 use super::frontier::Frontier;
@@ -66,10 +67,12 @@ const KEPT: usize = 16;
 /// Workspaces for many threads: one leased is one that nobody else has.
 ///
 /// As many are handed out as asked for, and sixteen are kept when they come
-/// back, so that a burst does not hold its memory for good.
+/// back, so that a burst does not hold its memory for good. A thread gets the
+/// one back that it had: another's is in the caches of another core.
 #[derive(Default)]
 pub struct WorkspacePool {
-    idle: Mutex<Vec<Workspace>>,
+    /// With the thread that had it last; the one that was longest idle first.
+    idle: Mutex<Vec<(ThreadId, Workspace)>>,
 }
 
 impl WorkspacePool {
@@ -80,7 +83,14 @@ impl WorkspacePool {
 
     /// A workspace, to be given back when the lease is dropped.
     pub fn lease(&self) -> WorkspaceLease<'_> {
-        let kept = self.idle().pop();
+        let thread = thread::current().id();
+        let mut idle = self.idle();
+        let own = idle.iter().rposition(|(of, _)| *of == thread);
+        // What is new to this thread is made rather than taken from another
+        // one, as long as there are few.
+        let other = (idle.len() >= KEPT).then_some(0);
+        let kept = own.or(other).map(|place| idle.remove(place).1);
+        drop(idle);
         WorkspaceLease {
             pool: self,
             workspace: kept.unwrap_or_default(),
@@ -92,7 +102,7 @@ impl WorkspacePool {
         self.idle().len()
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Workspace>> {
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<(ThreadId, Workspace)>> {
         // Nothing that can panic runs under the lock but the allocator.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -122,13 +132,13 @@ impl DerefMut for WorkspaceLease<'_> {
 
 impl Drop for WorkspaceLease<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if thread::panicking() {
             return;
         }
         let workspace = std::mem::take(&mut self.workspace);
         let mut idle = self.pool.idle();
         if idle.len() < KEPT {
-            idle.push(workspace);
+            idle.push((thread::current().id(), workspace));
         }
     }
 }

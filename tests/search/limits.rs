@@ -267,6 +267,24 @@ fn a_pool_keeps_sixteen() {
     assert_eq!(pool.idle_count(), 16);
 }
 
+/// However many threads ask: what is kept is shared once it is enough.
+#[test]
+fn a_thread_gets_its_own_workspace_back_and_the_pool_stays_small() {
+    let pool = WorkspacePool::new();
+    let lease_in_thread = || {
+        std::thread::scope(|scope| scope.spawn(|| drop(pool.lease())).join().unwrap());
+        pool.idle_count()
+    };
+    drop(pool.lease());
+    assert_eq!(lease_in_thread(), 2, "the first thread's is left to it");
+    drop(pool.lease());
+    assert_eq!(pool.idle_count(), 2);
+    for _ in 0..40 {
+        assert!(lease_in_thread() <= 16);
+    }
+    assert_eq!(pool.idle_count(), 16);
+}
+
 #[test]
 fn a_workspace_is_thrown_away_by_a_panic() {
     let pool = WorkspacePool::new();
