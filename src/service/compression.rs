@@ -60,6 +60,9 @@ where
 /// Leaves of what a client can read the one encoding that its answer should
 /// have: tonic takes the first it knows of what is left.
 fn narrow_offer(headers: &mut HeaderMap) {
+    if !headers.contains_key(ACCEPT_ENCODING) {
+        return;
+    }
     let asked = headers.get(ENCODING).and_then(known);
     let Entry::Occupied(mut offer) = headers.entry(ACCEPT_ENCODING) else {
         return;

@@ -158,15 +158,20 @@ impl Compute {
         W: FnOnce(&mut Workspace) -> T + Send + 'static,
     {
         let units = units(cost).min(self.most_units);
-        let admitted = Arc::clone(&self.admission)
-            .try_acquire_many_owned(units)
-            .map_err(|_| {
-                self.work.shed.inc();
-                Fault::Overloaded
-            })?;
+        let overloaded = || {
+            self.work.shed.inc();
+            Fault::Overloaded
+        };
         if is_inline(cost) {
+            // It waits for nothing, so it needs to hold nothing.
+            if self.admission.available_permits() < units as usize {
+                return Err(overloaded());
+            }
             return self.run_here(work);
         }
+        let admitted = Arc::clone(&self.admission)
+            .try_acquire_many_owned(units)
+            .map_err(|_| overloaded())?;
         self.queue_and_wait(Lane::new(), admitted, work).await
     }
 
