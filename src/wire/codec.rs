@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use prost::Message;
-use prost::bytes::Buf;
+use prost::bytes::{Buf, Bytes};
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
@@ -69,7 +69,7 @@ impl<U: Message + Default> Decoder for MessageDecoder<U> {
     fn decode(&mut self, buf: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
         let whole = buf.chunk();
         let read = if whole.len() == buf.remaining() && whole.len() <= SHORT {
-            let read = U::decode(whole);
+            let read = U::decode(Short(whole));
             buf.advance(buf.remaining());
             read
         } else {
@@ -78,5 +78,35 @@ impl<U: Message + Default> Decoder for MessageDecoder<U> {
         // The code is that of gRPC's `statuscodes.md` for what can't be parsed.
         read.map(Some)
             .map_err(|error| Status::internal(error.to_string()))
+    }
+}
+
+/// A short message: a slice, of which bytes fields get a copy of their own at
+/// once, and not through a buffer that could grow.
+struct Short<'a>(&'a [u8]);
+
+impl Buf for Short<'_> {
+    #[inline]
+    fn remaining(&self) -> usize {
+        self.0.remaining()
+    }
+
+    #[inline]
+    fn chunk(&self) -> &[u8] {
+        self.0
+    }
+
+    #[inline]
+    fn advance(&mut self, count: usize) {
+        self.0.advance(count);
+    }
+
+    /// Panics where there are fewer bytes, as every buffer does: callers look
+    /// before they ask.
+    #[inline]
+    fn copy_to_bytes(&mut self, len: usize) -> Bytes {
+        let copy = self.0.get(..len).map(Bytes::copy_from_slice);
+        self.0.advance(len);
+        copy.unwrap_or_default()
     }
 }
