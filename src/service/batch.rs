@@ -218,8 +218,6 @@ enum Step {
     Piece(Piece),
     /// Send this.
     Respond(SolveBatchResponse),
-    /// Send what is ready: it was answered as it was read.
-    Answered,
     /// End the stream.
     Fail(Status),
 }
@@ -325,7 +323,6 @@ fn reading_failed(status: Status) -> Status {
 enum Done {
     Piece(Piece, Parts),
     Respond(SolveBatchResponse),
-    Answered,
     Fail(Status),
 }
 
@@ -438,18 +435,33 @@ impl Assembler {
         }
     }
 
-    /// Adds all of a message, while nothing grows: what [`Assembler::add`] makes
-    /// of a message of one piece.
-    fn add_whole(&mut self, batch: &Batch, parts: Parts) {
+    /// Answers all of a message, while nothing grows: as [`Assembler::add`] does
+    /// with a message of one piece. The first response; the others are ready.
+    fn answer(&mut self, batch: &Batch, parts: Parts) -> SolveBatchResponse {
+        if parts.full.is_empty() {
+            return self.respond(batch, parts.last, false);
+        }
         for part in parts.full {
             self.send(batch, part, true);
         }
-        self.send(batch, parts.last, false);
+        let last = self.respond(batch, parts.last, false);
+        match self.ready.pop_front() {
+            Some(first) => {
+                self.ready.push_back(last);
+                first
+            }
+            None => last,
+        }
+    }
+
+    fn send(&mut self, batch: &Batch, part: Part, more: bool) {
+        let response = self.respond(batch, part, more);
+        self.ready.push_back(response);
     }
 
     /// Makes a part a response.
     #[inline]
-    fn send(&mut self, batch: &Batch, part: Part, more: bool) {
+    fn respond(&mut self, batch: &Batch, part: Part, more: bool) -> SolveBatchResponse {
         let boards = part.boards();
         let results = match part {
             Part::List(part) => solve_batch_response::Results::List(ResultList {
@@ -480,18 +492,19 @@ impl Assembler {
                 solve_batch_response::Results::Packed(results)
             }
         };
-        self.ready.push_back(SolveBatchResponse {
+        let response = SolveBatchResponse {
             id: batch.id,
             results: Some(results),
             first_board: saturate(self.first_board),
             more,
-        });
+        };
         if more {
             self.first_board += boards;
         } else {
             self.first_board = 0;
             self.errors = 0;
         }
+        response
     }
 }
 
@@ -568,36 +581,35 @@ impl Answers {
             }
         };
         let step = match read(message, &self.solver.settings) {
-            Ok(batch) if self.answers_at_once(&batch) => Some(Step::Answered),
-            Ok(batch) => {
-                self.bytes_in_flight += batch.bytes;
-                let mut steps = Steps::of(batch);
-                let first = steps.next().map(Step::Piece);
-                self.steps = Some(steps);
-                first
-            }
+            Ok(batch) => match self.answer_at_once(&batch) {
+                Some(response) => Some(Step::Respond(response)),
+                None => {
+                    self.bytes_in_flight += batch.bytes;
+                    let mut steps = Steps::of(batch);
+                    let first = steps.next().map(Step::Piece);
+                    self.steps = Some(steps);
+                    first
+                }
+            },
             Err(response) => Some(Step::Respond(response)),
         };
         Poll::Ready(step)
     }
 
-    /// Whether this message is all looked up, where its answers are the next and
-    /// that takes no longer than to hand it to a thread; then they are ready.
-    fn answers_at_once(&mut self, batch: &Batch) -> bool {
+    /// The answer to a message that is all looked up, where it is the next and
+    /// that takes no longer than to hand it to a thread.
+    fn answer_at_once(&mut self, batch: &Batch) -> Option<SolveBatchResponse> {
         let boards = 0..batch.len;
         let cost = expected_cost(&batch.options, boards.len());
         if !self.in_flight.is_empty() || !is_inline(cost) {
-            return false;
+            return None;
         }
-        // The budget's end is told of by the pieces, which meet it as well.
         let budget = self.call.budget();
-        let Some(Ok(parts)) = look_up(batch, &boards, &budget, &mut self.solutions) else {
-            return false;
-        };
+        // The budget's end is told of by the pieces, which meet it as well.
+        let parts = look_up(batch, &boards, &budget, &mut self.solutions)?.ok()?;
         self.inline_in_a_row += cost;
         self.count(&batch.options, boards.len(), &parts);
-        self.assembler.add_whole(batch, parts);
-        true
+        Some(self.assembler.answer(batch, parts))
     }
 
     /// Counts what came of some boards.
@@ -636,7 +648,6 @@ impl Answers {
                 Done::of(solved.map(|solved| solved.map(|parts| (piece, parts))))
             }
             Step::Respond(response) => Done::Respond(response),
-            Step::Answered => Done::Answered,
             Step::Fail(status) => Done::Fail(status),
         };
         if is_next {
@@ -685,7 +696,6 @@ impl Answers {
                     self.count(&piece.batch.options, piece.boards.len(), &parts);
                     self.assembler.add(&piece, parts);
                 }
-                Some(Done::Answered) => {}
                 Some(Done::Respond(response)) => return Poll::Ready(Some(Ok(response))),
                 Some(Done::Fail(status)) => return Poll::Ready(Some(Err(status))),
                 None => return Poll::Ready(None),

@@ -220,8 +220,8 @@ impl Metrics {
                 "loyd_solve_seconds",
                 "How long runs of searches took. A run is one board of Solve, or a piece of a \
                  batch: about a millisecond of expected work. Fewer than 16 look-ups in a \
-                 table take less than a microsecond and count as none. The mean for a board \
-                 is the sum over loyd_boards_total.",
+                 table take less than a microsecond and are no run. The mean for a board is \
+                 the sum over loyd_boards_total.",
                 &["algorithm"],
                 &RUN_SECONDS,
             ),
@@ -490,7 +490,8 @@ pub struct Run {
     pub outcomes: [u64; OUTCOMES.len()],
     /// The states expanded for all of them.
     pub expanded: u64,
-    /// How long it took.
+    /// How long it took; zero where that was too short to be timed, and then
+    /// it is no run to the histograms of runs.
     pub elapsed: Duration,
 }
 
@@ -514,9 +515,11 @@ impl Searches {
                 counter.inc_by(boards);
             }
         }
-        self.seconds.observe(run.elapsed.as_secs_f64());
-        // Above 2^53 it would be off by less than a millionth.
-        self.states.observe(run.expanded as f64);
+        if !run.elapsed.is_zero() {
+            self.seconds.observe(run.elapsed.as_secs_f64());
+            // Above 2^53 it would be off by less than a millionth.
+            self.states.observe(run.expanded as f64);
+        }
     }
 
     /// Counters for one task, that [`LocalSearches::tell`] adds to these.
@@ -546,9 +549,11 @@ impl LocalSearches {
         for (sum, boards) in self.boards.iter_mut().zip(run.outcomes) {
             *sum += boards;
         }
-        self.seconds.observe(run.elapsed.as_secs_f64());
-        // Above 2^53 it would be off by less than a millionth.
-        self.states.observe(run.expanded as f64);
+        if !run.elapsed.is_zero() {
+            self.seconds.observe(run.elapsed.as_secs_f64());
+            // Above 2^53 it would be off by less than a millionth.
+            self.states.observe(run.expanded as f64);
+        }
     }
 
     /// Adds what was counted to the shared counters.
