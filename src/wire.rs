@@ -38,24 +38,35 @@ pub(crate) mod plain {
     include!(concat!(env!("OUT_DIR"), "/plain/loyd.v1.rs"));
 }
 
-/// That these bytes are the same message to [`v1::SolveBatchRequest`] and to
-/// what is generated without a type of ours, whole and cut in two.
+/// That these bytes are the same request and the same response of `SolveBatch` to
+/// the types of [`v1`] and to what is generated without a type of ours.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn check(bytes: &[u8]) {
+    check_as::<v1::SolveBatchRequest, plain::SolveBatchRequest>(bytes);
+    check_as::<v1::SolveBatchResponse, plain::SolveBatchResponse>(bytes);
+}
+
+/// The same, whole, cut in two, and as a short message is read.
 #[cfg(any(test, fuzzing))]
 #[allow(
     clippy::panic,
     clippy::indexing_slicing,
     reason = "what panics here is a finding"
 )]
-pub(crate) fn check_request(bytes: &[u8]) {
-    use prost::Message;
+fn check_as<Ours, Generated>(bytes: &[u8])
+where
+    Ours: prost::Message + Default + std::fmt::Debug,
+    Generated: prost::Message + Default + std::fmt::Debug,
+{
     use prost::bytes::Buf;
 
-    let generated = plain::SolveBatchRequest::decode(bytes);
+    let generated = Generated::decode(bytes);
     let middle = bytes.len() / 2;
     let pieces = bytes[..middle].chain(&bytes[middle..]);
     for ours in [
-        v1::SolveBatchRequest::decode(bytes),
-        v1::SolveBatchRequest::decode(pieces),
+        Ours::decode(bytes),
+        Ours::decode(pieces),
+        Ours::decode(codec::Short(bytes)),
     ] {
         match (ours, &generated) {
             (Ok(ours), Ok(generated)) => {
@@ -74,7 +85,8 @@ pub(crate) fn check_request(bytes: &[u8]) {
 mod tests {
     use proptest::prelude::*;
 
-    use super::check_request;
+    use super::v1::{Outcome, Varints};
+    use super::{check, v1};
 
     /// A field: a tag, mostly the usual one, and what comes after it,
     /// well-formed or not.
@@ -128,7 +140,47 @@ mod tests {
         fn a_list_is_read_as_generated_code_reads_it(
             request in fields(2, fields(1, fields(1, Just(vec![1, 2, 3, 0]).boxed())))
         ) {
-            check_request(&request);
+            check(&request);
         }
+
+        /// Packed and unpacked columns, numbers of all lengths, errors and totals
+        /// in pieces.
+        #[test]
+        fn packed_results_are_read_as_generated_code_reads_them(
+            response in fields(3, fields(1, Just(vec![1, 0x80, 2, 0x7f]).boxed()))
+        ) {
+            check(&response);
+        }
+
+        #[test]
+        fn numbers_are_what_was_put_in(numbers: Vec<u64>, small: Vec<u8>) {
+            let mut varints = Varints::with_capacity(numbers.len());
+            numbers.iter().for_each(|number| varints.push(*number));
+            let mut others = Varints::default();
+            others.extend_small(&small);
+            varints.append(&others);
+            let all: Vec<u64> = numbers
+                .iter()
+                .copied()
+                .chain(small.into_iter().map(u64::from))
+                .collect();
+            prop_assert_eq!(varints.len(), all.len());
+            prop_assert_eq!(varints.is_empty(), all.is_empty());
+            prop_assert!(varints.iter().eq(all));
+        }
+    }
+
+    #[test]
+    fn columns_are_told_by_their_types() {
+        let mut results = v1::PackedResults::default();
+        for outcome in [1, 2, 77, u64::MAX] {
+            results.outcomes.push(outcome);
+        }
+        for length in [0, 31, 181_440] {
+            results.lengths.push(length);
+        }
+        let outcomes: Vec<Outcome> = results.outcomes().collect();
+        assert_eq!(outcomes, [Outcome::Solved, Outcome::Unsolvable]);
+        assert!(results.lengths().eq([0, 31, 181_440]));
     }
 }

@@ -54,7 +54,7 @@ pub fn solve_request(bytes: &[u8]) {
 /// Bytes as a `SolveBatchRequest`: every board answered once, in order, in
 /// responses of at most 1 MiB.
 pub fn batch_request(bytes: &[u8], workspace: &mut Workspace) {
-    wire::check_request(bytes);
+    wire::check(bytes);
     let Ok(request) = SolveBatchRequest::decode(bytes) else {
         return;
     };

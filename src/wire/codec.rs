@@ -83,7 +83,7 @@ impl<U: Message + Default> Decoder for MessageDecoder<U> {
 
 /// A short message: a slice, of which bytes fields get a copy of their own at
 /// once, and not through a buffer that could grow.
-struct Short<'a>(&'a [u8]);
+pub(super) struct Short<'a>(pub(super) &'a [u8]);
 
 impl Buf for Short<'_> {
     #[inline]
