@@ -364,3 +364,63 @@ async fn a_goal_and_options_hold_for_their_own_message_alone() {
     assert_eq!(told[0][0].length, 5);
     assert_eq!(told[1][0].outcome, Outcome::Unsolvable);
 }
+
+/// Messages that are answered as they are read, behind and before others that
+/// are not, of every kind of goal: nothing overtakes.
+#[tokio::test]
+async fn what_is_looked_up_at_once_does_not_overtake_what_is_searched() {
+    let server = Server::start().await;
+    let boards = spread(300);
+    let mut requests = Vec::new();
+    for id in 0..60 {
+        let count = [1, 2, 15, 16, 17, 300][id as usize % 6];
+        let mut request = match id % 4 {
+            0 => list(id, boards[..count].iter().map(to_wire).collect()),
+            _ => packed(id, &boards[..count]),
+        };
+        request.options = algorithm(match id % 3 {
+            0 => Algorithm::BidirectionalBfs,
+            _ => Algorithm::GoalTable,
+        });
+        if id % 5 == 0 {
+            request.goal = Some(square(&[0, 1, 2, 3, 4, 5, 6, 7, 8]));
+        }
+        requests.push(request);
+    }
+    let mut alone = Vec::new();
+    for request in &requests {
+        let responses = batch(&mut server.client().await, vec![request.clone()]).await;
+        alone.extend(responses.unwrap());
+    }
+    let together = batch(&mut server.client().await, requests).await.unwrap();
+    let place = |response: &SolveBatchResponse| (response.id, response.first_board, response.more);
+    assert!(together.iter().map(place).eq(alone.iter().map(place)));
+    for (one, other) in together.iter().zip(&alone) {
+        assert_eq!(boards_of(one), boards_of(other));
+    }
+}
+
+/// To read a clock takes as long as to look a board up.
+#[tokio::test]
+async fn a_few_look_ups_are_not_timed_and_all_else_is() {
+    let server = Server::start().await;
+    let boards = spread(16);
+    for (method, count, is_timed) in [
+        (Algorithm::GoalTable, 1, false),
+        (Algorithm::GoalTable, 15, false),
+        (Algorithm::GoalTable, 16, true),
+        (Algorithm::BidirectionalBfs, 1, true),
+    ] {
+        let mut request = packed(1, &boards[..count]);
+        request.options = algorithm(method);
+        let responses = batch(&mut server.client().await, vec![request]).await;
+        let Some(solve_batch_response::Results::Packed(results)) =
+            responses.unwrap().remove(0).results
+        else {
+            panic!("packed boards are answered packed");
+        };
+        let totals = results.totals.unwrap();
+        assert_eq!(totals.elapsed.is_some(), is_timed, "{method:?} x {count}");
+        assert_eq!(totals.algorithm(), method);
+    }
+}
