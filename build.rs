@@ -37,6 +37,6 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn configure() -> tonic_prost_build::Builder {
     tonic_prost_build::configure()
-        // The tiles of a packed message are read where they arrived.
+        // The tiles of a long packed message are read where they arrived.
         .bytes(".loyd.v1.PackedBoards.tiles")
 }

@@ -1,5 +1,6 @@
 //! The types of `proto/loyd/v1/solver.proto`: generated, but for
-//! [`v1::BoardList`].
+//! [`v1::BoardList`], [`v1::PackedResults`] and the [`codec`]
+//! (`docs/decisions/0011-messages-of-ours.md`).
 
 mod board_list;
 pub mod codec;

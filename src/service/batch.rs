@@ -7,6 +7,9 @@
 //! inbound -> Steps -> solve (messages_in_flight at most) -> Assembler -> outbound
 //! ```
 //!
+//! A message that is all looked up in a table, and is the next to be answered,
+//! takes none of these steps: it is answered as it is read.
+//!
 //! Nothing here runs unless the client reads: the stream is polled by the
 //! connection when it has room for more, and a message is read only when a
 //! slot is free. A client that does not read is not read from.
