@@ -229,7 +229,7 @@ pub(super) fn look_up_list<'a>(
     let solutions = solutions.to(&goal);
     let mut parts = ListParts::new(count, Method::GoalTable, Clock::of_look_ups(count));
     let looked_up = catch_unwind(AssertUnwindSafe(|| {
-        look_up(solutions, starts, |group| {
+        look_up::<_, FOUND_TOGETHER>(solutions, starts, |group| {
             for fetched in group.into_each() {
                 let mut moves = String::new();
                 let solved = fetched.map(|fetched| solutions.answer(fetched, detail, &mut moves));
@@ -370,16 +370,20 @@ impl PackedParts {
     /// Adds the answers to the next boards, among them no error: what
     /// [`PackedParts::add`] makes of them one by one, where they fit.
     #[inline]
-    fn add_found<E>(&mut self, solutions: &Solutions, group: &Group<E>, detail: Detail) {
-        const MOST_BYTES: usize = FOUND_TOGETHER * (BARE_ANSWER_BYTES + MAX_MOVES);
-        if self.part.bytes + MOST_BYTES > PART_BYTES {
+    fn add_found<E, const N: usize>(
+        &mut self,
+        solutions: &Solutions,
+        group: &Group<E, N>,
+        detail: Detail,
+    ) {
+        if self.part.bytes + N * (BARE_ANSWER_BYTES + MAX_MOVES) > PART_BYTES {
             self.begin_another(self.part.results.moves.len());
         }
         let part = &mut self.part;
         let results = &mut *part.results;
         let moves_before = results.moves.len();
-        let mut outcomes = [outcome_number(wire::Outcome::Unsolvable); FOUND_TOGETHER];
-        let mut lengths = [0; FOUND_TOGETHER];
+        let mut outcomes = [outcome_number(wire::Outcome::Unsolvable); N];
+        let mut lengths = [0; N];
         let mut solved = 0;
         let columns = outcomes.iter_mut().zip(&mut lengths);
         for (&fetched, (outcome, length)) in group.fetched.iter().take(group.boards).zip(columns) {
@@ -445,9 +449,12 @@ pub(super) fn solve_packed(
 /// answered: enough for their memory accesses to overlap.
 const FOUND_TOGETHER: usize = 16;
 
+/// So few boards are found one by one: room for more would only be cleared.
+const FEW: usize = 4;
+
 /// Some consecutive boards, as the goal table has them.
-struct Group<E> {
-    fetched: [Fetched; FOUND_TOGETHER],
+struct Group<E, const N: usize> {
+    fetched: [Fetched; N],
     /// So many of them are boards.
     boards: usize,
     /// Those that are none, in order: an error is many times as large as what
@@ -455,7 +462,7 @@ struct Group<E> {
     errors: Vec<(usize, E)>,
 }
 
-impl<E> Group<E> {
+impl<E, const N: usize> Group<E, N> {
     /// What there is of each board, in order.
     fn into_each(self) -> impl Iterator<Item = Result<Fetched, E>> {
         let mut errors = self.errors.into_iter().peekable();
@@ -470,13 +477,13 @@ impl<E> Group<E> {
 /// Finds boards of one shape in the goal table, and tells what it has of
 /// them, in order.
 #[inline]
-fn look_up<E>(
+fn look_up<E, const N: usize>(
     solutions: &Solutions,
     mut starts: impl Iterator<Item = Result<Board, E>>,
-    mut answer: impl FnMut(Group<E>) -> Result<(), Interrupted>,
+    mut answer: impl FnMut(Group<E, N>) -> Result<(), Interrupted>,
 ) -> Result<(), Interrupted> {
     loop {
-        let mut together = [Found::NONE; FOUND_TOGETHER];
+        let mut together = [Found::NONE; N];
         let mut boards = 0;
         let mut errors = Vec::new();
         for (found, start) in together.iter_mut().zip(&mut starts) {
@@ -490,7 +497,7 @@ fn look_up<E>(
             }
             boards += 1;
         }
-        let mut fetched = [Fetched::NONE; FOUND_TOGETHER];
+        let mut fetched = [Fetched::NONE; N];
         for (fetched, found) in fetched.iter_mut().zip(together).take(boards) {
             *fetched = solutions.fetch(found);
         }
@@ -500,7 +507,7 @@ fn look_up<E>(
             errors,
         };
         answer(group)?;
-        if boards < FOUND_TOGETHER {
+        if boards < N {
             return Ok(());
         }
     }
@@ -523,11 +530,15 @@ pub(super) fn look_up_packed(
             // Of a length known at compile time, and with nothing to divide.
             let (boards, _) = tiles.as_chunks::<9>();
             let starts = boards.iter().map(|tiles| Board::from_bytes(shape, tiles));
-            parts.look_up(solutions, starts, detail)
+            if boards.len() < FEW {
+                parts.look_up::<1>(solutions, starts, detail)
+            } else {
+                parts.look_up::<FOUND_TOGETHER>(solutions, starts, detail)
+            }
         } else {
             let boards = tiles.chunks_exact(shape.cells());
             let starts = boards.map(|tiles| Board::from_bytes(shape, tiles));
-            parts.look_up(solutions, starts, detail)
+            parts.look_up::<FOUND_TOGETHER>(solutions, starts, detail)
         }
     }));
     Some(looked_up.ok()?.map(|()| parts.finish()))
@@ -536,13 +547,13 @@ pub(super) fn look_up_packed(
 impl PackedParts {
     /// Adds the answers to boards of one shape.
     #[inline]
-    fn look_up(
+    fn look_up<const N: usize>(
         &mut self,
         solutions: &Solutions,
         starts: impl Iterator<Item = Result<Board, BoardError>>,
         detail: Detail,
     ) -> Result<(), Interrupted> {
-        look_up(solutions, starts, |group| {
+        look_up::<_, N>(solutions, starts, |group| {
             if group.errors.is_empty() {
                 self.add_found(solutions, &group, detail);
                 return Ok(());
