@@ -226,7 +226,7 @@ impl Message for LastBoard<'_> {
 }
 
 /// A varint below this is a byte.
-const ONE_BYTE: u8 = 0x80;
+pub(super) const ONE_BYTE: u8 = 0x80;
 
 /// Takes packed tiles that are a byte each, as those of any board are, and
 /// nothing where anything else is next.

@@ -4,6 +4,7 @@ use prost::bytes::{Buf, BufMut};
 use prost::encoding::{self, DecodeContext, WireType};
 use prost::{DecodeError, Message};
 
+use super::board_list::ONE_BYTE;
 use super::v1::{Outcome, PackedError, SearchStats};
 
 /// `loyd.v1.PackedResults`, with its columns of numbers as they are on the wire:
@@ -32,9 +33,6 @@ pub struct Varints {
     bytes: Vec<u8>,
     len: usize,
 }
-
-/// A varint below this is a byte.
-const ONE_BYTE: u8 = 0x80;
 
 /// The bits of a number that a byte of its varint has.
 const BITS: u32 = 7;
