@@ -8,48 +8,43 @@
 //! ```
 //!
 //! A message that is all looked up in a table, and is the next to be answered,
-//! takes none of these steps: it is answered as it is read.
+//! takes none of these steps: it is answered as it is read, or, where it has only
+//! a few boards, when the message after it was read ([`few`]).
 //!
 //! Nothing here runs unless the client reads: the stream is polled by the
 //! connection when it has room for more, and a message is read only when a
 //! slot is free. A client that does not read is not read from.
 
-use std::collections::VecDeque;
-use std::ops::Range;
+mod assembler;
+mod few;
+mod message;
+mod piece;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::stream::FuturesOrdered;
 use futures_util::{Stream, StreamExt, ready};
 use tonic::{Code, Request, Status, Streaming};
 
+use self::assembler::Assembler;
+use self::few::Few;
+use self::message::{Batch, read};
+use self::piece::{Piece, Steps, look_up, search_piece, solve_piece};
+use super::Solver;
 use super::call::{Call, CancelOnDrop};
-use super::compute::{Compute, expected_cost, is_inline, piece_boards};
+use super::compute::{Compute, expected_cost, is_inline};
 use super::error::Fault;
-use super::parts::{
-    MAX_ERROR_TEXTS, PART_BYTES, Part, Parts, look_up_list, look_up_packed, solve_list,
-    solve_packed,
-};
+use super::parts::Parts;
 use super::queue::Lane;
 use super::size_limit::too_large;
 use super::tally::LocalTally;
-use super::{Settings, Solver, convert};
-use crate::puzzle::{Board, Problem, Shape};
 use crate::search::goal_table::LastSolutions;
-use crate::search::{Budget, Interrupted, Method, SearchOptions, Workspace};
-use crate::wire::v1::{
-    self as wire, BoardList, PackedError, ResultList, SolveBatchRequest, SolveBatchResponse,
-    solve_batch_request, solve_batch_response,
-};
-
-/// The most pieces whose answers are joined to one response: a slow method
-/// shows progress every few milliseconds, a fast one fills its responses. The
-/// number is fixed, and not what happens to be ready, so that equal requests
-/// get equal answers.
-const PIECES_PER_RESPONSE: usize = 8;
+use crate::search::{Interrupted, Method, Workspace};
+use crate::telemetry::metrics::Run;
+use crate::wire::v1::{SolveBatchRequest, SolveBatchResponse};
 
 /// The most expected work that a stream does on the executor in a row before
 /// it lets other tasks have their turn.
@@ -63,6 +58,8 @@ pub(super) fn answers(solver: &Solver, request: Request<Streaming<SolveBatchRequ
         call,
         lane: Lane::new(),
         inbound: Some(request.into_inner()),
+        few: None,
+        held: None,
         steps: None,
         in_flight: FuturesOrdered::new(),
         assembler: Assembler::default(),
@@ -75,146 +72,6 @@ pub(super) fn answers(solver: &Solver, request: Request<Streaming<SolveBatchRequ
     }
 }
 
-/// What a message holds, once its faults are ruled out.
-struct Batch {
-    id: u64,
-    boards: Boards,
-    /// How many there are.
-    len: usize,
-    /// What the boards take.
-    bytes: usize,
-    options: SearchOptions,
-}
-
-enum Boards {
-    List {
-        list: BoardList,
-        goal: Option<Board>,
-    },
-    Packed {
-        tiles: Bytes,
-        shape: Shape,
-        goal: Board,
-    },
-}
-
-impl Batch {
-    fn parse(
-        id: u64,
-        boards: solve_batch_request::Boards,
-        goal: Option<&wire::Board>,
-        options: Option<&wire::SolveOptions>,
-        settings: &Settings,
-    ) -> Result<Batch, Fault> {
-        let goal = convert::goal(goal);
-        let options = convert::options(options, settings);
-        let too_many = |found, limit| {
-            if found > limit {
-                Err(Fault::TooManyBoards { found, limit })
-            } else {
-                Ok(found)
-            }
-        };
-        let (boards, count) = match boards {
-            solve_batch_request::Boards::List(list) => {
-                let count = too_many(list.len(), settings.max_list_boards);
-                let boards = match &goal {
-                    Ok(goal) => Ok(Boards::List { list, goal: *goal }),
-                    Err(fault) => Err(fault.clone()),
-                };
-                (boards, count)
-            }
-            solve_batch_request::Boards::Packed(packed) => {
-                let (boards, found) = parse_packed(packed, &goal);
-                (boards, too_many(found, settings.max_packed_boards))
-            }
-        };
-        match (boards, options, count) {
-            (Ok(boards), Ok(options), Ok(len)) => Ok(Batch {
-                id,
-                len,
-                bytes: boards.bytes(),
-                boards,
-                options,
-            }),
-            (boards, options, count) => {
-                let faults = [boards.err(), options.err(), count.err()];
-                Err(Fault::first(faults))
-            }
-        }
-    }
-}
-
-impl Boards {
-    /// What they take while they wait.
-    fn bytes(&self) -> usize {
-        match self {
-            Boards::List { list, .. } => list.bytes(),
-            Boards::Packed { tiles, .. } => tiles.len(),
-        }
-    }
-}
-
-/// Whether so many bytes are boards of this shape, be it a supported one or
-/// not. A shape without cells is told as a bad shape.
-fn whole_boards(bytes: usize, rows: u32, columns: u32) -> Result<(), Fault> {
-    let cells = u64::from(rows) * u64::from(columns);
-    match (bytes as u64).checked_rem(cells) {
-        Some(0) | None => Ok(()),
-        Some(_) => Err(Fault::PackedLength {
-            bytes,
-            rows,
-            columns,
-            cells,
-        }),
-    }
-}
-
-/// Reads a packed message; also tells how many boards its bytes make.
-fn parse_packed(
-    packed: wire::PackedBoards,
-    goal: &Result<Option<Board>, Fault>,
-) -> (Result<Boards, Fault>, usize) {
-    let wire::PackedBoards {
-        rows,
-        columns,
-        tiles,
-    } = packed;
-    let shape = match (rows, columns) {
-        (0, 0) => Ok(Shape::EIGHT),
-        (rows, columns) => Shape::new(rows, columns),
-    };
-    let shape = match shape {
-        Ok(shape) => shape,
-        Err(error) => {
-            let length = whole_boards(tiles.len(), rows, columns).err();
-            let faults = [length, Some(Fault::PackedShape(error)), goal.clone().err()];
-            let fault = Fault::first(faults);
-            return (Err(fault), 0);
-        }
-    };
-    let found = tiles.len() / shape.cells();
-    let length = if found * shape.cells() == tiles.len() {
-        Ok(())
-    } else {
-        let (rows, columns) = shape.sides();
-        whole_boards(tiles.len(), rows, columns)
-    };
-    let goal = goal.clone().and_then(|goal| {
-        let goal = goal.unwrap_or_else(|| Board::standard_goal(shape));
-        // A goal of another shape would be every board's fault.
-        Ok(*Problem::new(Board::standard_goal(shape), goal)?.goal())
-    });
-    let boards = match (length, goal) {
-        (Ok(()), Ok(goal)) => Ok(Boards::Packed { tiles, shape, goal }),
-        (length, goal) => {
-            let faults = [length.err(), goal.err()];
-            Err(Fault::first(faults))
-        }
-    };
-    (boards, found)
-}
-
 /// One thing to do for a stream, in the order in which it is answered.
 enum Step {
     /// Solve these boards.
@@ -223,94 +80,6 @@ enum Step {
     Respond(SolveBatchResponse),
     /// End the stream.
     Fail(Status),
-}
-
-/// Some consecutive boards of a message.
-struct Piece {
-    batch: Arc<Batch>,
-    boards: Range<usize>,
-    /// The response ends with this piece.
-    ends_response: bool,
-}
-
-impl Piece {
-    fn expected_cost(&self) -> Duration {
-        expected_cost(&self.batch.options, self.boards.len())
-    }
-
-    fn ends_message(&self) -> bool {
-        self.boards.end == self.batch.len
-    }
-}
-
-/// These boards' of the tiles of all boards.
-fn tiles_of<'a>(boards: &Range<usize>, tiles: &'a [u8], shape: Shape) -> &'a [u8] {
-    let cells = shape.cells();
-    tiles
-        .get(boards.start * cells..boards.end * cells)
-        .unwrap_or_default()
-}
-
-/// What is left to begin of one message: its pieces.
-struct Steps {
-    batch: Arc<Batch>,
-    next: usize,
-    size: usize,
-    number: usize,
-}
-
-impl Steps {
-    fn of(batch: Batch) -> Steps {
-        Steps {
-            size: piece_boards(&batch.options),
-            batch: Arc::new(batch),
-            next: 0,
-            number: 0,
-        }
-    }
-}
-
-impl Iterator for Steps {
-    type Item = Piece;
-
-    fn next(&mut self) -> Option<Piece> {
-        let first = self.next;
-        if first >= self.batch.len {
-            return None;
-        }
-        let end = (first + self.size).min(self.batch.len);
-        self.next = end;
-        self.number += 1;
-        Some(Piece {
-            ends_response: self.number.is_multiple_of(PIECES_PER_RESPONSE) || end == self.batch.len,
-            batch: Arc::clone(&self.batch),
-            boards: first..end,
-        })
-    }
-}
-
-/// Reads a message: boards to solve, or what there is to say without.
-fn read(message: SolveBatchRequest, settings: &Settings) -> Result<Batch, SolveBatchResponse> {
-    let SolveBatchRequest {
-        id,
-        boards,
-        goal,
-        options,
-    } = message;
-    let respond = |results| SolveBatchResponse {
-        id,
-        results,
-        first_board: 0,
-        more: false,
-    };
-    let boards = boards.unwrap_or(solve_batch_request::Boards::List(BoardList::default()));
-    match Batch::parse(id, boards, goal.as_ref(), options.as_ref(), settings) {
-        Ok(batch) if batch.len == 0 => Err(respond(None)),
-        Ok(batch) => Ok(batch),
-        Err(fault) => Err(respond(Some(solve_batch_response::Results::Error(
-            fault.to_board_error(),
-        )))),
-    }
 }
 
 /// The status that ends a stream whose next message could not be read.
@@ -339,201 +108,29 @@ impl Done {
     }
 }
 
-/// The answers to boards that are only to be looked up, if they are: that
-/// needs no workspace. After a panic all is searched, board by board: it is one
-/// board's answer that the panic costs.
-fn look_up(
-    batch: &Batch,
-    boards: &Range<usize>,
-    budget: &Budget<'_>,
-    solutions: &mut LastSolutions,
-) -> Option<Result<Parts, Interrupted>> {
-    let options = &batch.options;
-    if options.method != Method::GoalTable {
-        return None;
-    }
-    if let Err(interrupted) = budget.poll() {
-        return Some(Err(interrupted));
-    }
-    match &batch.boards {
-        Boards::List { list, goal } => {
-            let boards = list.range(boards.start, boards.end);
-            look_up_list(boards, *goal, options.detail, solutions)
-        }
-        Boards::Packed { tiles, shape, goal } => {
-            let tiles = tiles_of(boards, tiles, *shape);
-            let count = boards.len();
-            look_up_packed(tiles, count, goal, options.detail, solutions)
-        }
-    }
-}
-
-fn search_piece(
-    workspace: &mut Workspace,
-    piece: &Piece,
-    budget: &Budget<'_>,
-) -> Result<Parts, Interrupted> {
-    // A search polls only after a thousand states: this stops the others.
-    budget.poll()?;
-    let options = &piece.batch.options;
-    match &piece.batch.boards {
-        Boards::List { list, goal } => {
-            let boards = list.range(piece.boards.start, piece.boards.end);
-            solve_list(workspace, boards, *goal, options, budget)
-        }
-        Boards::Packed { tiles, shape, goal } => {
-            let tiles = tiles_of(&piece.boards, tiles, *shape);
-            solve_packed(workspace, tiles, *shape, goal, options, budget)
-        }
-    }
-}
-
-fn solve_piece(
-    workspace: &mut Workspace,
-    piece: &Piece,
-    budget: &Budget<'_>,
-) -> Result<Parts, Interrupted> {
-    let mut solutions = LastSolutions::default();
-    look_up(&piece.batch, &piece.boards, budget, &mut solutions)
-        .unwrap_or_else(|| search_piece(workspace, piece, budget))
-}
-
-/// Joins the parts of a message to its responses.
-#[derive(Default)]
-struct Assembler {
-    /// The response that grows.
-    growing: Option<Part>,
-    /// The index in the message of its first board.
-    first_board: usize,
-    /// The errors of the message that were answered so far.
-    errors: usize,
-    ready: VecDeque<SolveBatchResponse>,
-}
-
-impl Assembler {
-    fn add(&mut self, piece: &Piece, parts: Parts) {
-        for part in parts {
-            self.growing = match (self.growing.take(), part) {
-                (Some(grown), part) if grown.bytes() + part.bytes() > PART_BYTES => {
-                    self.send(&piece.batch, grown, true);
-                    Some(part)
-                }
-                (Some(Part::List(mut grown)), Part::List(part)) => {
-                    grown.bytes += part.bytes;
-                    grown.results.extend(part.results);
-                    Some(Part::List(grown))
-                }
-                (Some(Part::Packed(mut grown)), Part::Packed(part)) => {
-                    grown.append(part);
-                    Some(Part::Packed(grown))
-                }
-                // The first part; a message never mixes the forms.
-                (_, part) => Some(part),
-            };
-        }
-        if piece.ends_response
-            && let Some(grown) = self.growing.take()
-        {
-            self.send(&piece.batch, grown, !piece.ends_message());
-        }
-    }
-
-    /// Answers all of a message, while nothing grows: as [`Assembler::add`] does
-    /// with a message of one piece. The first response; the others are ready.
-    fn answer(&mut self, batch: &Batch, parts: Parts) -> SolveBatchResponse {
-        if parts.full.is_empty() {
-            return self.respond(batch, parts.last, false);
-        }
-        for part in parts.full {
-            self.send(batch, part, true);
-        }
-        let last = self.respond(batch, parts.last, false);
-        match self.ready.pop_front() {
-            Some(first) => {
-                self.ready.push_back(last);
-                first
-            }
-            None => last,
-        }
-    }
-
-    fn send(&mut self, batch: &Batch, part: Part, more: bool) {
-        let response = self.respond(batch, part, more);
-        self.ready.push_back(response);
-    }
-
-    /// Makes a part a response.
-    #[inline]
-    fn respond(&mut self, batch: &Batch, part: Part, more: bool) -> SolveBatchResponse {
-        let boards = part.boards();
-        let results = match part {
-            Part::List(part) => solve_batch_response::Results::List(ResultList {
-                results: part.results,
-            }),
-            Part::Packed(part) => {
-                let mut results = part.results;
-                let errors = part.errors.into_iter().map(|(index, fault)| {
-                    self.errors += 1;
-                    let error = if self.errors <= MAX_ERROR_TEXTS {
-                        fault.to_board_error()
-                    } else {
-                        fault.to_bare_board_error()
-                    };
-                    PackedError {
-                        index: saturate(index),
-                        error: Some(error),
-                    }
-                });
-                results.errors = errors.collect();
-                let elapsed = part.run.elapsed;
-                results.totals = Some(convert::stats(
-                    batch.options.method,
-                    part.run.expanded,
-                    part.generated,
-                    (!elapsed.is_zero()).then_some(elapsed),
-                ));
-                solve_batch_response::Results::Packed(results)
-            }
-        };
-        let response = SolveBatchResponse {
-            id: batch.id,
-            results: Some(results),
-            first_board: saturate(self.first_board),
-            more,
-        };
-        if more {
-            self.first_board += boards;
-        } else {
-            self.first_board = 0;
-            self.errors = 0;
-        }
-        response
-    }
-}
-
-/// A board's index as the wire has it. Messages are limited to far fewer
-/// boards than would saturate.
-fn saturate(index: usize) -> u32 {
-    u32::try_from(index).unwrap_or(u32::MAX)
-}
-
 /// Answers one message at once, on this thread.
 #[cfg(fuzzing)]
+#[allow(clippy::panic, reason = "what panics here is a finding")]
 pub(super) fn answer_one(
     message: SolveBatchRequest,
-    settings: &Settings,
+    settings: &super::Settings,
     workspace: &mut Workspace,
 ) -> Vec<SolveBatchResponse> {
     let batch = match read(message, settings) {
         Ok(batch) => batch,
         Err(response) => return vec![response],
     };
+    let mut solutions = LastSolutions::default();
+    let few = Few::find(&batch, &mut solutions);
     let mut assembler = Assembler::default();
     for piece in Steps::of(batch) {
-        match solve_piece(workspace, &piece, &Budget::UNLIMITED) {
+        match solve_piece(workspace, &piece, &crate::search::Budget::UNLIMITED) {
             Ok(parts) => assembler.add(&piece, parts),
             Err(_) => return Vec::new(),
         }
+    }
+    if let Some(few) = few {
+        assert_eq!(assembler.ready, [few.answer(&mut solutions).0]);
     }
     assembler.ready.into()
 }
@@ -545,6 +142,11 @@ pub struct Answers {
     lane: Lane,
     /// `None` once the client half-closed.
     inbound: Option<Streaming<SolveBatchRequest>>,
+    /// Found, and answered when the next message was read: only where nothing
+    /// is in flight.
+    few: Option<Few>,
+    /// What comes after the answer to a message of a few boards.
+    held: Option<Step>,
     /// What is left to begin of the message that was read last.
     steps: Option<Steps>,
     /// What was begun, in the order in which it is to be answered.
@@ -562,6 +164,9 @@ pub struct Answers {
 impl Answers {
     /// The next thing to begin; `None` after the last.
     fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Option<Step>> {
+        if let Some(step) = self.held.take() {
+            return Poll::Ready(Some(step));
+        }
         if let Some(piece) = self.steps.as_mut().and_then(Iterator::next) {
             return Poll::Ready(Some(Step::Piece(piece)));
         }
@@ -570,33 +175,71 @@ impl Answers {
             // A piece in flight holds them, and wakes us when it is solved.
             return Poll::Pending;
         }
-        let Some(inbound) = &mut self.inbound else {
-            return Poll::Ready(None);
-        };
-        let message = match ready!(Pin::new(inbound).poll_next(context)) {
-            Some(Ok(message)) => message,
-            Some(Err(status)) => {
-                return Poll::Ready(Some(Step::Fail(reading_failed(status))));
-            }
-            None => {
-                self.inbound = None;
-                return Poll::Ready(None);
-            }
-        };
-        let step = match read(message, &self.solver.settings) {
-            Ok(batch) => match self.answer_at_once(&batch) {
-                Some(response) => Some(Step::Respond(response)),
-                None => {
-                    self.bytes_in_flight += batch.bytes;
-                    let mut steps = Steps::of(batch);
-                    let first = steps.next().map(Step::Piece);
-                    self.steps = Some(steps);
-                    first
+        loop {
+            let polled = match &mut self.inbound {
+                Some(inbound) => Pin::new(inbound).poll_next(context),
+                None => Poll::Ready(None),
+            };
+            let earlier = self.answer_few();
+            let is_next = earlier.is_none() && self.in_flight.is_empty();
+            let step = match polled {
+                Poll::Ready(Some(Ok(message))) => match read(message, &self.solver.settings) {
+                    Ok(batch) => self.step_of(batch, is_next),
+                    Err(response) => Some(Step::Respond(response)),
+                },
+                Poll::Ready(Some(Err(status))) => Some(Step::Fail(reading_failed(status))),
+                Poll::Ready(None) => {
+                    self.inbound = None;
+                    return Poll::Ready(earlier);
                 }
-            },
-            Err(response) => Some(Step::Respond(response)),
-        };
-        Poll::Ready(step)
+                Poll::Pending if earlier.is_none() => return Poll::Pending,
+                Poll::Pending => None,
+            };
+            if earlier.is_some() {
+                self.held = step;
+                return Poll::Ready(earlier);
+            }
+            if step.is_some() {
+                return Poll::Ready(step);
+            }
+        }
+    }
+
+    /// The first step of a message; `None` where it was found, and is answered
+    /// when the next was read.
+    fn step_of(&mut self, batch: Batch, is_next: bool) -> Option<Step> {
+        if self.in_flight.is_empty() {
+            self.few = self.find_few(&batch);
+            if self.few.is_some() {
+                return None;
+            }
+            if is_next && let Some(response) = self.answer_at_once(&batch) {
+                return Some(Step::Respond(response));
+            }
+        }
+        self.bytes_in_flight += batch.bytes;
+        let mut steps = Steps::of(batch);
+        let first = steps.next().map(Step::Piece);
+        self.steps = Some(steps);
+        first
+    }
+
+    /// Finds the boards of a message of a few, to be answered when the next was
+    /// read.
+    fn find_few(&mut self, batch: &Batch) -> Option<Few> {
+        let few = Few::find(batch, &mut self.solutions)?;
+        // The budget's end is told of by the pieces, which meet it as well.
+        self.call.budget().poll().ok()?;
+        self.inline_in_a_row += expected_cost(&batch.options, batch.len);
+        Some(few)
+    }
+
+    /// Answers the message that was found before.
+    fn answer_few(&mut self) -> Option<Step> {
+        let few = self.few.take()?;
+        let (response, run) = few.answer(&mut self.solutions);
+        self.count(Method::GoalTable, &run);
+        Some(Step::Respond(response))
     }
 
     /// The answer to a message that is all looked up, where it is the next and
@@ -604,22 +247,20 @@ impl Answers {
     fn answer_at_once(&mut self, batch: &Batch) -> Option<SolveBatchResponse> {
         let boards = 0..batch.len;
         let cost = expected_cost(&batch.options, boards.len());
-        if !self.in_flight.is_empty() || !is_inline(cost) {
+        if !is_inline(cost) {
             return None;
         }
         let budget = self.call.budget();
-        // The budget's end is told of by the pieces, which meet it as well.
         let parts = look_up(batch, &boards, &budget, &mut self.solutions)?.ok()?;
         self.inline_in_a_row += cost;
-        self.count(&batch.options, boards.len(), &parts);
+        self.count(batch.options.method, &parts.run());
         Some(self.assembler.answer(batch, parts))
     }
 
     /// Counts what came of some boards.
-    fn count(&mut self, options: &SearchOptions, boards: usize, parts: &Parts) {
-        self.tally
-            .ran(&self.solver.tallies, options.method, &parts.run());
-        self.call.answered(boards);
+    fn count(&mut self, method: Method, run: &Run) {
+        self.tally.ran(&self.solver.tallies, method, run);
+        self.call.answered(run.outcomes.iter().sum());
     }
 
     /// Begins a step. What needs no waiting is done at once.
@@ -696,7 +337,7 @@ impl Answers {
                     if piece.ends_message() {
                         self.bytes_in_flight -= piece.batch.bytes;
                     }
-                    self.count(&piece.batch.options, piece.boards.len(), &parts);
+                    self.count(piece.batch.options.method, &parts.run());
                     self.assembler.add(&piece, parts);
                 }
                 Some(Done::Respond(response)) => return Poll::Ready(Some(Ok(response))),

@@ -56,9 +56,9 @@ impl Call {
     }
 
     /// So many more boards have their answers.
-    pub(super) fn answered(&self, boards: usize) {
+    pub(super) fn answered(&self, boards: u64) {
         if let Some(record) = &self.record {
-            record.answered(boards as u64);
+            record.answered(boards);
         }
     }
 

@@ -229,7 +229,7 @@ pub(super) fn look_up_list<'a>(
     let solutions = solutions.to(&goal);
     let mut parts = ListParts::new(count, Method::GoalTable, Clock::of_look_ups(count));
     let looked_up = catch_unwind(AssertUnwindSafe(|| {
-        look_up::<_, FOUND_TOGETHER>(solutions, starts, |group| {
+        look_up(solutions, starts, |group| {
             for fetched in group.into_each() {
                 let mut moves = String::new();
                 let solved = fetched.map(|fetched| solutions.answer(fetched, detail, &mut moves));
@@ -245,19 +245,24 @@ pub(super) fn look_up_list<'a>(
 /// The room for the moves of a board: a little more than the mean of 3x3.
 const TYPICAL_MOVES: usize = 24;
 
+/// Results with room for so many boards.
+pub(super) fn room_for(boards: usize) -> Box<PackedResults> {
+    Box::new(PackedResults {
+        outcomes: Varints::with_capacity(boards),
+        lengths: Varints::with_capacity(boards),
+        // Most boards of a random batch take fewer moves, and the last has the
+        // room that its look-up needs.
+        moves: String::with_capacity(boards * TYPICAL_MOVES + MAX_MOVES),
+        errors: Vec::new(),
+        all_optimal: true,
+        totals: None,
+    })
+}
+
 impl PackedPart {
     fn with_capacity(boards: usize) -> PackedPart {
         PackedPart {
-            results: Box::new(PackedResults {
-                outcomes: Varints::with_capacity(boards),
-                lengths: Varints::with_capacity(boards),
-                // Most boards of a random batch take fewer moves, and the last
-                // has the room that its look-up needs.
-                moves: String::with_capacity(boards * TYPICAL_MOVES + MAX_MOVES),
-                errors: Vec::new(),
-                all_optimal: true,
-                totals: None,
-            }),
+            results: room_for(boards),
             errors: Vec::new(),
             run: Run::default(),
             generated: 0,
@@ -299,7 +304,7 @@ const BARE_ANSWER_BYTES: usize = 4;
 
 /// An outcome as packed results have it.
 #[inline]
-fn outcome_number(outcome: wire::Outcome) -> u8 {
+pub(super) fn outcome_number(outcome: wire::Outcome) -> u8 {
     // The contract's outcomes are few, and none is below zero.
     u8::try_from(i32::from(outcome)).unwrap_or_default()
 }
@@ -370,20 +375,16 @@ impl PackedParts {
     /// Adds the answers to the next boards, among them no error: what
     /// [`PackedParts::add`] makes of them one by one, where they fit.
     #[inline]
-    fn add_found<E, const N: usize>(
-        &mut self,
-        solutions: &Solutions,
-        group: &Group<E, N>,
-        detail: Detail,
-    ) {
-        if self.part.bytes + N * (BARE_ANSWER_BYTES + MAX_MOVES) > PART_BYTES {
+    fn add_found<E>(&mut self, solutions: &Solutions, group: &Group<E>, detail: Detail) {
+        const MOST_BYTES: usize = FOUND_TOGETHER * (BARE_ANSWER_BYTES + MAX_MOVES);
+        if self.part.bytes + MOST_BYTES > PART_BYTES {
             self.begin_another(self.part.results.moves.len());
         }
         let part = &mut self.part;
         let results = &mut *part.results;
         let moves_before = results.moves.len();
-        let mut outcomes = [outcome_number(wire::Outcome::Unsolvable); N];
-        let mut lengths = [0; N];
+        let mut outcomes = [outcome_number(wire::Outcome::Unsolvable); FOUND_TOGETHER];
+        let mut lengths = [0; FOUND_TOGETHER];
         let mut solved = 0;
         let columns = outcomes.iter_mut().zip(&mut lengths);
         for (&fetched, (outcome, length)) in group.fetched.iter().take(group.boards).zip(columns) {
@@ -449,12 +450,9 @@ pub(super) fn solve_packed(
 /// answered: enough for their memory accesses to overlap.
 const FOUND_TOGETHER: usize = 16;
 
-/// So few boards are found one by one: room for more would only be cleared.
-const FEW: usize = 4;
-
 /// Some consecutive boards, as the goal table has them.
-struct Group<E, const N: usize> {
-    fetched: [Fetched; N],
+struct Group<E> {
+    fetched: [Fetched; FOUND_TOGETHER],
     /// So many of them are boards.
     boards: usize,
     /// Those that are none, in order: an error is many times as large as what
@@ -462,7 +460,7 @@ struct Group<E, const N: usize> {
     errors: Vec<(usize, E)>,
 }
 
-impl<E, const N: usize> Group<E, N> {
+impl<E> Group<E> {
     /// What there is of each board, in order.
     fn into_each(self) -> impl Iterator<Item = Result<Fetched, E>> {
         let mut errors = self.errors.into_iter().peekable();
@@ -477,13 +475,13 @@ impl<E, const N: usize> Group<E, N> {
 /// Finds boards of one shape in the goal table, and tells what it has of
 /// them, in order.
 #[inline]
-fn look_up<E, const N: usize>(
+fn look_up<E>(
     solutions: &Solutions,
     mut starts: impl Iterator<Item = Result<Board, E>>,
-    mut answer: impl FnMut(Group<E, N>) -> Result<(), Interrupted>,
+    mut answer: impl FnMut(Group<E>) -> Result<(), Interrupted>,
 ) -> Result<(), Interrupted> {
     loop {
-        let mut together = [Found::NONE; N];
+        let mut together = [Found::NONE; FOUND_TOGETHER];
         let mut boards = 0;
         let mut errors = Vec::new();
         for (found, start) in together.iter_mut().zip(&mut starts) {
@@ -497,7 +495,7 @@ fn look_up<E, const N: usize>(
             }
             boards += 1;
         }
-        let mut fetched = [Fetched::NONE; N];
+        let mut fetched = [Fetched::NONE; FOUND_TOGETHER];
         for (fetched, found) in fetched.iter_mut().zip(together).take(boards) {
             *fetched = solutions.fetch(found);
         }
@@ -507,7 +505,7 @@ fn look_up<E, const N: usize>(
             errors,
         };
         answer(group)?;
-        if boards < N {
+        if boards < FOUND_TOGETHER {
             return Ok(());
         }
     }
@@ -530,15 +528,11 @@ pub(super) fn look_up_packed(
             // Of a length known at compile time, and with nothing to divide.
             let (boards, _) = tiles.as_chunks::<9>();
             let starts = boards.iter().map(|tiles| Board::from_bytes(shape, tiles));
-            if boards.len() < FEW {
-                parts.look_up::<1>(solutions, starts, detail)
-            } else {
-                parts.look_up::<FOUND_TOGETHER>(solutions, starts, detail)
-            }
+            parts.look_up(solutions, starts, detail)
         } else {
             let boards = tiles.chunks_exact(shape.cells());
             let starts = boards.map(|tiles| Board::from_bytes(shape, tiles));
-            parts.look_up::<FOUND_TOGETHER>(solutions, starts, detail)
+            parts.look_up(solutions, starts, detail)
         }
     }));
     Some(looked_up.ok()?.map(|()| parts.finish()))
@@ -547,13 +541,13 @@ pub(super) fn look_up_packed(
 impl PackedParts {
     /// Adds the answers to boards of one shape.
     #[inline]
-    fn look_up<const N: usize>(
+    fn look_up(
         &mut self,
         solutions: &Solutions,
         starts: impl Iterator<Item = Result<Board, BoardError>>,
         detail: Detail,
     ) -> Result<(), Interrupted> {
-        look_up::<_, N>(solutions, starts, |group| {
+        look_up(solutions, starts, |group| {
             if group.errors.is_empty() {
                 self.add_found(solutions, &group, detail);
                 return Ok(());

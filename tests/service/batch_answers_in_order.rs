@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::support::{
-    Server, algorithm, batch, list, packed, replay, soon, spread, square, to_wire,
+    Server, algorithm, batch, list, packed, packed_bytes, replay, soon, spread, square, to_wire,
 };
 
 /// What a response says of one board.
@@ -397,6 +397,81 @@ async fn what_is_looked_up_at_once_does_not_overtake_what_is_searched() {
     assert!(together.iter().map(place).eq(alone.iter().map(place)));
     for (one, other) in together.iter().zip(&alone) {
         assert_eq!(boards_of(one), boards_of(other));
+    }
+}
+
+fn untimed(mut response: SolveBatchResponse) -> SolveBatchResponse {
+    if let Some(solve_batch_response::Results::Packed(results)) = &mut response.results
+        && let Some(totals) = &mut results.totals
+    {
+        totals.elapsed = None;
+    }
+    response
+}
+
+/// A message of a few look-ups is answered when the next was read, whatever
+/// that is, or when there is none.
+#[tokio::test]
+async fn a_few_look_ups_are_answered_before_what_comes_after_them() {
+    let server = Server::start().await;
+    let boards = spread(300);
+    let with = |mut request: SolveBatchRequest, method| {
+        request.options = algorithm(method);
+        request
+    };
+    let looked_up = |id, count: usize| with(packed(id, &boards[..count]), Algorithm::GoalTable);
+    let other_goal = SolveBatchRequest {
+        goal: Some(square(&[0, 1, 2, 3, 4, 5, 6, 7, 8])),
+        ..looked_up(2, 1)
+    };
+    let mut no_method = looked_up(2, 1);
+    no_method.options.as_mut().unwrap().algorithm = 99;
+    let bad_board = with(
+        packed_bytes(2, vec![1, 1, 2, 3, 4, 5, 6, 7, 0]),
+        Algorithm::GoalTable,
+    );
+    let few = list(2, boards[..1].iter().map(to_wire).collect());
+    for next in [
+        looked_up(2, 1),
+        other_goal,
+        looked_up(2, 4),
+        looked_up(2, 5),
+        looked_up(2, 300),
+        looked_up(2, 0),
+        no_method,
+        bad_board,
+        with(few, Algorithm::GoalTable),
+        with(packed(2, &boards[..1]), Algorithm::BidirectionalBfs),
+        with(packed(2, &boards[..300]), Algorithm::BidirectionalBfs),
+    ] {
+        let all = vec![looked_up(1, 3), next, looked_up(3, 2)];
+        let mut alone = Vec::new();
+        for request in &all {
+            let responses = batch(&mut server.client().await, vec![request.clone()]).await;
+            alone.extend(responses.unwrap().into_iter().map(untimed));
+        }
+        let together = batch(&mut server.client().await, all).await.unwrap();
+        let together: Vec<_> = together.into_iter().map(untimed).collect();
+        assert_eq!(together, alone);
+    }
+}
+
+/// It waits for no next message, and not for the end of the stream.
+#[tokio::test]
+async fn a_few_look_ups_are_answered_while_the_client_thinks() {
+    let server = Server::start().await;
+    let boards = spread(20);
+    let (send, receive) = mpsc::channel(4);
+    let mut client = server.client().await;
+    let responses = soon(client.solve_batch(ReceiverStream::new(receive)));
+    let mut responses = responses.await.unwrap().into_inner();
+    for (id, some) in (1..).zip(boards.chunks(3)) {
+        let mut request = packed(id, some);
+        request.options = algorithm(Algorithm::GoalTable);
+        send.send(request).await.unwrap();
+        let response = soon(responses.message()).await.unwrap().unwrap();
+        assert_eq!(response.id, id);
+        assert_eq!(boards_of(&response).len(), some.len());
     }
 }
 

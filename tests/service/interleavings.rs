@@ -111,6 +111,7 @@ fn message() -> impl Strategy<Value = Message> {
     ];
     let count = prop_oneof![
         1 => Just(0..1_usize),
+        3 => Just(1..6),
         6 => Just(1..40),
         1 => Just(200..1_500),
     ];
