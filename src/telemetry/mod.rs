@@ -89,13 +89,21 @@ fn filter(value: Result<String, VarError>) -> Result<EnvFilter, LogError> {
         Err(VarError::NotPresent) => String::new(),
         Err(VarError::NotUnicode(_)) => return Err(LogError::NotUtf8),
     };
+    let refused = |reason| LogError::Filter {
+        value: value.clone(),
+        reason,
+    };
+    let mut words = value.split(',');
+    if let Some(word) = words.find(|word| !is_directive(word)) {
+        return Err(refused(format!(
+            "`{word}` is no level (off, error, warn, info, debug, trace), and no target \
+             that logs; any target may be named with its level"
+        )));
+    }
     let filter = EnvFilter::builder()
         .with_default_directive(LevelFilter::INFO.into())
         .parse(&value)
-        .map_err(|error| LogError::Filter {
-            value: value.clone(),
-            reason: error.to_string(),
-        })?;
+        .map_err(|error| refused(error.to_string()))?;
     let silence = format!("{OTHERS_TARGET}=off").parse::<Directive>();
     Ok(match silence {
         // Who names them wants to hear them.
@@ -104,16 +112,61 @@ fn filter(value: Result<String, VarError>) -> Result<EnvFilter, LogError> {
     })
 }
 
+/// What logs in this process, or may. A word that is no level is a target to
+/// `EnvFilter`, and one that nothing has would leave no line of the log.
+const LOGGING: &[&str] = &[
+    "axum",
+    "h2",
+    "hyper",
+    "hyper_util",
+    "loyd",
+    "opentelemetry",
+    "rustls",
+    "tokio",
+    "tonic",
+    "tower",
+];
+
+fn is_directive(word: &str) -> bool {
+    let crate_name = word.split("::").next().unwrap_or(word);
+    word.is_empty()
+        || word.contains(['=', '['])
+        || word.parse::<LevelFilter>().is_ok()
+        || LOGGING.iter().any(|name| crate_name.starts_with(name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_is_no_filter_is_refused() {
-        for good in ["", "warn", "off", "info,loyd::call=off", "debug,h2=warn"] {
+        for good in [
+            "",
+            "warn",
+            "WARN",
+            "off",
+            "3",
+            "info,loyd::call=off",
+            "debug,h2=warn",
+            "loyd",
+            "warn,loyd::call",
+            "tokio_rustls",
+            "another=debug",
+        ] {
             assert!(filter(Ok(good.to_owned())).is_ok(), "{good}");
         }
-        for bad in ["bad=[", "loyd=loud", "info,loyd::call=x=y"] {
+        for bad in [
+            "bad=[",
+            "loyd=loud",
+            "info,loyd::call=x=y",
+            // They would be targets that nothing has, and silence all.
+            "warning",
+            "inf",
+            "info;debug",
+            "info debug",
+            "warn,verbose",
+        ] {
             let error = filter(Ok(bad.to_owned())).unwrap_err().to_string();
             assert!(error.starts_with(&format!("RUST_LOG: `{bad}`")), "{error}");
         }
