@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
@@ -496,18 +497,30 @@ fn have_files_for(max_connections: NonZeroUsize) {
 }
 
 /// The lines of standard output, for scripts that need the port.
+///
+/// From a thread of their own: a full pipe that nobody reads is no reason not
+/// to serve, nor not to stop.
 fn announce(bound: &Bound, tls: bool) {
-    let mut out = io::stdout().lock();
+    let mut lines = String::new();
     for address in bound.addresses() {
         let uri = address.uri(tls);
         tracing::info!(%uri, version = env!("CARGO_PKG_VERSION"), "serving");
-        // A server is of use even where its standard output is closed.
-        let _ = writeln!(out, "listening on {uri}").and_then(|()| out.flush());
+        lines += &format!("listening on {uri}\n");
     }
     if let Some(address) = bound.admin_address() {
         let uri = format!("http://{address}");
         tracing::info!(%uri, "metrics and probes");
-        let _ = writeln!(out, "admin on {uri}").and_then(|()| out.flush());
+        lines += &format!("admin on {uri}\n");
+    }
+    let written = thread::Builder::new()
+        .name("announce".to_owned())
+        .spawn(move || {
+            let mut out = io::stdout().lock();
+            // A server is of use even where its standard output is closed.
+            let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
+        });
+    if let Err(error) = written {
+        tracing::warn!(%error, "cannot start a thread to write the addresses to standard output");
     }
 }
 

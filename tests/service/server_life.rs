@@ -1,6 +1,6 @@
 //! The server's process: its address, its signals, its end.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc as mpsc_std;
@@ -19,7 +19,7 @@ pub struct Process {
     /// The first of its addresses.
     pub uri: String,
     pub uris: Vec<String>,
-    stdout: BufReader<ChildStdout>,
+    stdout: Option<BufReader<ChildStdout>>,
     log: Option<mpsc_std::Receiver<String>>,
 }
 
@@ -115,7 +115,7 @@ impl Process {
             child,
             uri: uris[0].clone(),
             uris,
-            stdout,
+            stdout: Some(stdout),
             log: None,
         }
     }
@@ -128,7 +128,8 @@ impl Process {
     /// Where its operator asks, by the line after its addresses.
     pub fn admin_address(&mut self) -> String {
         let mut line = String::new();
-        self.stdout.read_line(&mut line).unwrap();
+        let stdout = self.stdout.as_mut().expect("it is read");
+        stdout.read_line(&mut line).unwrap();
         let address = line.strip_prefix("admin on http://");
         address.expect("the line after").trim_end().to_owned()
     }
@@ -160,6 +161,36 @@ fn signals_end_it_with_exit_code_0() {
         process.signal(signal);
         assert_eq!(process.exit_code(), Some(0), "{signal}");
     }
+}
+
+/// Its log says where it listens, too.
+#[tokio::test]
+async fn a_full_standard_output_holds_up_nothing() {
+    let (_unread, mut full) = std::io::pipe().unwrap();
+    // What a pipe holds on Linux.
+    full.write_all(&[0; 64 << 10]).unwrap();
+    let child = Command::new(env!("CARGO_BIN_EXE_loyd"))
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut process = Process {
+        child,
+        uri: String::new(),
+        uris: Vec::new(),
+        stdout: None,
+        log: None,
+    };
+    process.read_log();
+    let line = process.await_log("serving uri=");
+    let (_, uri) = line.split_once("uri=").unwrap();
+    let uri = uri.split_whitespace().next().unwrap().to_owned();
+    let mut client = soon(SolverServiceClient::connect(uri)).await.unwrap();
+    let answers = batch(&mut client, vec![packed(1, &spread(1))]).await;
+    assert_eq!(answers.unwrap().len(), 1);
+    process.signal("-TERM");
+    assert_eq!(process.exit_code(), Some(0));
 }
 
 #[test]
