@@ -36,7 +36,7 @@ pub(super) struct Args {
 
     /// Draw expanded states against optimal length, as SVG
     #[cfg(feature = "plot")]
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", value_parser = plot::parse_path)]
     plot: Option<PathBuf>,
 }
 

@@ -1,7 +1,7 @@
 //! Draws `loyd compare --plot`.
 
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use plotters::prelude::*;
 
@@ -13,6 +13,18 @@ pub(super) struct Series {
 }
 
 const SIZE: (u32, u32) = (1000, 640);
+
+/// Reads where to draw. A name that promises another format would be a lie.
+pub(super) fn parse_path(path: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(path);
+    match path.extension() {
+        Some(extension) if !extension.eq_ignore_ascii_case("svg") => Err(format!(
+            "the picture is SVG: name it {}",
+            path.with_extension("svg").display()
+        )),
+        _ => Ok(path),
+    }
+}
 
 /// Draws expanded states (a logarithmic axis) against optimal length.
 pub(super) fn write(path: &Path, series: &[Series]) -> Result<(), Box<dyn Error>> {

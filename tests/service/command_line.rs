@@ -401,6 +401,13 @@ fn compare_of_many_boards_has_means_and_a_picture() {
     );
     let drawn = std::fs::read_to_string(&picture).unwrap();
     assert!(drawn.starts_with("<svg") && drawn.contains("bidirectional-bfs"));
+    let refused = loyd(&with(&arguments, &["picture.png"]), b"");
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        said.contains("the picture is SVG: name it picture.svg"),
+        "{said}"
+    );
     // The same boards from standard input give the same rows, times apart.
     let piped = loyd(&["compare"], text.as_bytes());
     let without_time = |output: &Output| -> Vec<String> {
