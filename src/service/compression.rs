@@ -8,7 +8,7 @@
 use std::convert::Infallible;
 use std::task::{Context, Poll};
 
-use hyper::header::{Entry, HeaderName, HeaderValue};
+use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Request, Response};
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
@@ -60,27 +60,17 @@ where
 /// Leaves of what a client can read the one encoding that its answer should
 /// have: tonic takes the first it knows of what is left.
 fn narrow_offer(headers: &mut HeaderMap) {
-    if !headers.contains_key(ACCEPT_ENCODING) {
-        return;
-    }
-    let asked = headers.get(ENCODING).and_then(known);
-    let Entry::Occupied(mut offer) = headers.entry(ACCEPT_ENCODING) else {
-        return;
-    };
-    let offered = |encoding: &str| {
-        let values = offer.iter().filter_map(|value| value.to_str().ok());
-        values
-            .flat_map(|value| value.split(','))
-            .any(|name| name.trim() == encoding)
-    };
+    let asked = headers.get(ENCODING).and_then(known).filter(|encoding| {
+        let offers = headers.get_all(ACCEPT_ENCODING).iter();
+        let mut offered = offers
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','));
+        offered.any(|name| name.trim() == *encoding)
+    });
     match asked {
-        Some(encoding) if offered(encoding) => {
-            offer.insert(HeaderValue::from_static(encoding));
-        }
-        _ => {
-            offer.remove_entry_mult();
-        }
-    }
+        Some(encoding) => headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(encoding)),
+        None => headers.remove(ACCEPT_ENCODING),
+    };
 }
 
 fn known(value: &HeaderValue) -> Option<&'static str> {

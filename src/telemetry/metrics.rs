@@ -490,12 +490,20 @@ pub struct Run {
     pub outcomes: [u64; OUTCOMES.len()],
     /// The states expanded for all of them.
     pub expanded: u64,
-    /// How long it took; zero where that was too short to be timed, and then
-    /// it is no run to the histograms of runs.
+    /// How long it took; zero where that was too short to be timed.
     pub elapsed: Duration,
 }
 
 impl Run {
+    /// Tells the histograms of runs, to which what is not timed is none.
+    fn observe(&self, seconds: impl FnOnce(f64), states: impl FnOnce(f64)) {
+        if !self.elapsed.is_zero() {
+            seconds(self.elapsed.as_secs_f64());
+            // Above 2^53 it would be off by less than a millionth.
+            states(self.expanded as f64);
+        }
+    }
+
     /// Makes one run of two.
     pub fn add(&mut self, other: &Run) {
         for (sum, boards) in self.outcomes.iter_mut().zip(other.outcomes) {
@@ -515,11 +523,10 @@ impl Searches {
                 counter.inc_by(boards);
             }
         }
-        if !run.elapsed.is_zero() {
-            self.seconds.observe(run.elapsed.as_secs_f64());
-            // Above 2^53 it would be off by less than a millionth.
-            self.states.observe(run.expanded as f64);
-        }
+        run.observe(
+            |seconds| self.seconds.observe(seconds),
+            |states| self.states.observe(states),
+        );
     }
 
     /// Counters for one task, that [`LocalSearches::tell`] adds to these.
@@ -549,11 +556,10 @@ impl LocalSearches {
         for (sum, boards) in self.boards.iter_mut().zip(run.outcomes) {
             *sum += boards;
         }
-        if !run.elapsed.is_zero() {
-            self.seconds.observe(run.elapsed.as_secs_f64());
-            // Above 2^53 it would be off by less than a millionth.
-            self.states.observe(run.expanded as f64);
-        }
+        run.observe(
+            |seconds| self.seconds.observe(seconds),
+            |states| self.states.observe(states),
+        );
     }
 
     /// Adds what was counted to the shared counters.
