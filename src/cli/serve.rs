@@ -422,7 +422,13 @@ async fn serve(args: Args) -> Exit {
         Ok(solver) => solver,
         Err(error) => return Exit::Lost.because(format!("cannot start a thread: {error}")),
     };
-    let mut bound = match Bound::to(&args.listen, args.socket_mode).await {
+    let mut stop = Box::pin(stop);
+    let bound = tokio::select! {
+        bound = Bound::to(&args.listen, args.socket_mode) => bound,
+        // It waits for seconds where another process holds a socket's directory.
+        () = &mut stop => return Exit::Done,
+    };
+    let mut bound = match bound {
         Ok(bound) => bound,
         Err(error) => return Exit::Unavailable.because(error),
     };

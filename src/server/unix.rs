@@ -88,6 +88,7 @@ async fn lock_directory_of(path: &Path) -> io::Result<Option<File>> {
         Err(error) => return Err(error),
     };
     let give_up = Instant::now() + LOCK_TIMEOUT;
+    let mut waits = false;
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(io::Error::from) {
             Ok(()) => return Ok(Some(file)),
@@ -101,6 +102,13 @@ async fn lock_directory_of(path: &Path) -> io::Result<Option<File>> {
                 io::ErrorKind::TimedOut,
                 "its directory is locked by another process",
             ));
+        }
+        if !waits {
+            waits = true;
+            tracing::info!(
+                directory = %directory.display(),
+                "waiting for another server that binds a socket in this directory"
+            );
         }
         sleep(LOCK_INTERVAL).await;
     }

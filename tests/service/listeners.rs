@@ -150,6 +150,19 @@ async fn a_lock_that_is_never_given_back_is_waited_for_so_long() {
 }
 
 #[test]
+fn who_waits_for_a_lock_can_be_stopped() {
+    let (directory, path, address) = socket();
+    let locked = fs::File::open(directory.path()).unwrap();
+    rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let mut process = Process::unread(&["--listen", &address], Stdio::null());
+    process.await_log("waiting for another server");
+    process.signal("-TERM");
+    // The lock is never given back: to have waited for it would be exit code 69.
+    assert_eq!(process.exit_code(), Some(0));
+    assert!(!path.exists());
+}
+
+#[test]
 fn a_socket_that_is_listened_on_is_left_alone() {
     let (_directory, _, unix) = socket();
     let _process = Process::listening(&[&unix], &[]);

@@ -97,6 +97,21 @@ impl Process {
         Process::run(command, addresses, log)
     }
 
+    /// One of which only the log is read.
+    pub fn unread(options: &[&str], stdout: Stdio) -> Process {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loyd"));
+        command.arg("serve").args(options).stdout(stdout);
+        let mut process = Process {
+            child: command.stderr(Stdio::piped()).spawn().unwrap(),
+            uri: String::new(),
+            uris: Vec::new(),
+            stdout: None,
+            log: None,
+        };
+        process.read_log();
+        process
+    }
+
     /// Runs a command that becomes a server.
     pub fn run(mut command: Command, addresses: usize, log: Stdio) -> Process {
         let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
@@ -169,20 +184,7 @@ async fn a_full_standard_output_holds_up_nothing() {
     let (_unread, mut full) = std::io::pipe().unwrap();
     // What a pipe holds on Linux.
     full.write_all(&[0; 64 << 10]).unwrap();
-    let child = Command::new(env!("CARGO_BIN_EXE_loyd"))
-        .args(["serve", "--listen", "127.0.0.1:0"])
-        .stdout(full)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut process = Process {
-        child,
-        uri: String::new(),
-        uris: Vec::new(),
-        stdout: None,
-        log: None,
-    };
-    process.read_log();
+    let mut process = Process::unread(&["--listen", "127.0.0.1:0"], full.into());
     let line = process.await_log("serving uri=");
     let (_, uri) = line.split_once("uri=").unwrap();
     let uri = uri.split_whitespace().next().unwrap().to_owned();
