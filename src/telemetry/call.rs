@@ -17,7 +17,7 @@ use super::metrics::{
     CODES, CallMetrics, Calls, Life, LogLines, MethodName, Metrics, Raised, UNKNOWN,
 };
 #[cfg(feature = "otlp")]
-use super::otlp::Tracer;
+use super::otlp::{Carried, Tracer};
 use super::trace_parent::TraceParent;
 
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
@@ -120,6 +120,11 @@ impl Observer {
                 code: AtomicUsize::new(NO_CODE),
             })),
             parent: TraceParent::of(headers),
+            #[cfg(feature = "otlp")]
+            carried: match &self.tracer {
+                Some(_) => Carried::of(headers),
+                None => Carried::default(),
+            },
             began: Instant::now(),
             deadline,
             code: None,
@@ -235,6 +240,8 @@ impl fmt::Display for RequestId {
 pub struct Observed {
     record: CallRecord,
     parent: Option<TraceParent>,
+    #[cfg(feature = "otlp")]
+    carried: Carried,
     began: Instant,
     deadline: Option<Instant>,
     code: Option<usize>,
@@ -351,7 +358,7 @@ impl Drop for Observed {
         }
         #[cfg(feature = "otlp")]
         if let Some(tracer) = &observer.tracer {
-            tracer.record(&ended);
+            tracer.record(&ended, &self.carried);
         }
     }
 }

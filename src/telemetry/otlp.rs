@@ -1,10 +1,12 @@
 //! Traces to a collector, over OTLP. OpenTelemetry's types stay in this file.
 
 use std::net::SocketAddr;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
+use hyper::HeaderMap;
 use opentelemetry::trace::{
     Span as _, SpanBuilder, SpanContext, SpanId, SpanKind, Status, TraceContextExt, TraceFlags,
     TraceId, TraceState, Tracer as _, TracerProvider as _,
@@ -95,7 +97,7 @@ impl Tracer {
 
     /// Queues the span of a call. A trace that its caller does not sample is
     /// not sampled here either.
-    pub(super) fn record(&self, call: &Ended<'_>) {
+    pub(super) fn record(&self, call: &Ended<'_>, carried: &Carried) {
         let ended = SystemTime::now();
         let name = call.method.trim_start_matches('/');
         let (service, method) = name.split_once('/').unwrap_or(("", name));
@@ -127,7 +129,7 @@ impl Tracer {
                 SpanId::from(parent.span),
                 TraceFlags::new(parent.flags),
                 true,
-                TraceState::NONE,
+                carried.0.clone(),
             )),
             None => Context::new(),
         };
@@ -144,6 +146,39 @@ impl Tracer {
             let spans = self.waiting.load(Ordering::Relaxed);
             tracing::warn!(%error, spans, "some traces were not sent");
         }
+    }
+}
+
+/// The most bytes of a `tracestate` that are passed on: what the standard asks
+/// for at least.
+const MAX_TRACE_STATE: usize = 512;
+
+/// What other systems have to say of a caller's trace: W3C Trace Context,
+/// `tracestate`. It is passed on with the span.
+#[derive(Debug, Default)]
+pub(super) struct Carried(TraceState);
+
+impl Carried {
+    /// That in these headers, of which several are one list. One that is too
+    /// long, or not well formed, is left out as a whole, as the standard asks.
+    pub(super) fn of(headers: &HeaderMap) -> Carried {
+        let mut list = String::new();
+        for value in headers.get_all("tracestate") {
+            let Ok(value) = value.to_str() else {
+                return Carried::default();
+            };
+            if !list.is_empty() {
+                list.push(',');
+            }
+            list.push_str(value);
+            if list.len() > MAX_TRACE_STATE {
+                return Carried::default();
+            }
+        }
+        if list.is_empty() {
+            return Carried::default();
+        }
+        Carried(TraceState::from_str(&list).unwrap_or_default())
     }
 }
 

@@ -196,6 +196,20 @@ def a_call_continues_the_trace_of_its_caller():
         expect(0 < found["network.peer.port"] < 65_536, True)
 
 
+def what_other_systems_say_of_a_trace_is_passed_on():
+    with collector() as (endpoint, spans), loyd(f"--otlp-endpoint={endpoint}") as server:
+        for states, passed_on in [
+            ([], ""),
+            (["rojo=00f067aa0ba902b7"], "rojo=00f067aa0ba902b7"),
+            (["rojo=1,congo=t61rcWkgMzE", "other@vendor=x"], "rojo=1,congo=t61rcWkgMzE,other@vendor=x"),
+            (["no list"], ""),
+            (["rojo=" + 600 * "x"], ""),
+        ]:
+            solve(server, [SAMPLED, *(("tracestate", state) for state in states)])
+            _, span = spans.get(timeout=PATIENCE)
+            expect((states, span.trace_state), (states, passed_on))
+
+
 def a_stream_is_one_span_and_faults_are_told():
     with collector() as (endpoint, spans), loyd(f"--otlp-endpoint={endpoint}") as server:
         expect(len(solve_batch(server)), 3)
@@ -325,6 +339,7 @@ def expect(found, wanted):
 CHECKS = [
     promtool_finds_nothing_to_say,
     a_call_continues_the_trace_of_its_caller,
+        what_other_systems_say_of_a_trace_is_passed_on,
     a_stream_is_one_span_and_faults_are_told,
     a_trace_that_is_not_sampled_is_not_sent,
     what_is_left_at_the_end_is_sent,
