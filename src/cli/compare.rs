@@ -1,6 +1,6 @@
 //! `loyd compare`: the same boards by every method, side by side.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use super::lines::Lines;
 #[cfg(feature = "plot")]
 use super::plot;
 use super::task::{Task, TaskArgs};
-use crate::puzzle::Problem;
+use crate::puzzle::{Problem, Shape};
 use crate::search::{
     self, Budget, Heuristic, Method, Outcome, SearchOptions, Solution, Weight, Workspace,
 };
@@ -166,8 +166,25 @@ pub(super) fn run(args: Args) -> Exit {
     }
 }
 
+/// The kinds of problems that have tables of their own, and had a search that
+/// was not timed: the first one builds them.
+#[derive(Default)]
+struct Warmed(HashSet<(Shape, usize)>);
+
+impl Warmed {
+    /// The first problem of each kind that there was none of so far.
+    fn first_of_each(&mut self, problems: &[Problem]) -> Vec<Problem> {
+        let kind = |problem: &Problem| (problem.goal().shape(), problem.goal().blank());
+        let firsts = problems
+            .iter()
+            .filter(|problem| self.0.insert(kind(problem)));
+        firsts.copied().collect()
+    }
+}
+
 struct Comparison {
     workspace: Workspace,
+    warmed: Warmed,
     /// Read, and not solved yet: at most a round.
     waiting: Vec<Problem>,
     contenders: Vec<(Contender, Sums)>,
@@ -182,6 +199,7 @@ impl Comparison {
             .map(|contender| (contender, Sums::default()));
         Comparison {
             workspace: Workspace::new(),
+            warmed: Warmed::default(),
             waiting: Vec::new(),
             contenders: contenders.collect(),
             unsolvable: 0,
@@ -232,9 +250,7 @@ impl Comparison {
     /// runs on caches that are its own, and is timed by two clock reads.
     fn solve_round(&mut self) {
         let problems = std::mem::take(&mut self.waiting);
-        let Some(first) = problems.first() else {
-            return;
-        };
+        let untimed = self.warmed.first_of_each(&problems);
         let mut optimal_lengths = Vec::new();
         for (contender, sums) in &mut self.contenders {
             let mut moves = String::new();
@@ -249,9 +265,8 @@ impl Comparison {
                     &mut moves,
                 )
             };
-            if sums.boards == 0 {
-                // The first search of a method also builds its tables.
-                let _ = solve(first);
+            for problem in &untimed {
+                let _ = solve(problem);
             }
             let started = Instant::now();
             // Nothing interrupts a search with an unlimited budget.
@@ -355,5 +370,25 @@ fn format_mean(sum: u64, count: u32) -> String {
         sum.to_string()
     } else {
         format!("{:.2}", mean(sum, count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::puzzle::Board;
+
+    #[test]
+    fn tables_are_built_before_the_clock_runs() {
+        let of = |rows, columns, count| {
+            let goal = Board::standard_goal(Shape::new(rows, columns).unwrap());
+            vec![Problem::to_standard_goal(goal); count]
+        };
+        let mut warmed = Warmed::default();
+        let mixed = [of(3, 3, 2), of(2, 3, 1), of(3, 3, 1), of(2, 3, 2)].concat();
+        let firsts = [of(3, 3, 1), of(2, 3, 1)].concat();
+        assert_eq!(warmed.first_of_each(&mixed), firsts);
+        assert_eq!(warmed.first_of_each(&mixed), []);
+        assert_eq!(warmed.first_of_each(&of(2, 2, 3)), of(2, 2, 1));
     }
 }
