@@ -250,6 +250,9 @@ impl Comparison {
     /// runs on caches that are its own, and is timed by two clock reads.
     fn solve_round(&mut self) {
         let problems = std::mem::take(&mut self.waiting);
+        if problems.is_empty() {
+            return;
+        }
         let untimed = self.warmed.first_of_each(&problems);
         let mut optimal_lengths = Vec::new();
         for (contender, sums) in &mut self.contenders {

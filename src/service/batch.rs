@@ -110,7 +110,6 @@ impl Done {
 
 /// Answers one message at once, on this thread.
 #[cfg(fuzzing)]
-#[allow(clippy::panic, reason = "what panics here is a finding")]
 pub(super) fn answer_one(
     message: SolveBatchRequest,
     settings: &super::Settings,
@@ -181,10 +180,9 @@ impl Answers {
                 None => Poll::Ready(None),
             };
             let earlier = self.answer_few();
-            let is_next = earlier.is_none() && self.in_flight.is_empty();
             let step = match polled {
                 Poll::Ready(Some(Ok(message))) => match read(message, &self.solver.settings) {
-                    Ok(batch) => self.step_of(batch, is_next),
+                    Ok(batch) => self.step_of(batch, earlier.is_none()),
                     Err(response) => Some(Step::Respond(response)),
                 },
                 Poll::Ready(Some(Err(status))) => Some(Step::Fail(reading_failed(status))),
@@ -192,8 +190,9 @@ impl Answers {
                     self.inbound = None;
                     return Poll::Ready(earlier);
                 }
-                Poll::Pending if earlier.is_none() => return Poll::Pending,
-                Poll::Pending => None,
+                Poll::Pending => {
+                    return earlier.map_or(Poll::Pending, |step| Poll::Ready(Some(step)));
+                }
             };
             if earlier.is_some() {
                 self.held = step;
@@ -206,7 +205,8 @@ impl Answers {
     }
 
     /// The first step of a message; `None` where it was found, and is answered
-    /// when the next was read.
+    /// when the next was read. `is_next` where no few boards are to be answered
+    /// before it.
     fn step_of(&mut self, batch: Batch, is_next: bool) -> Option<Step> {
         if self.in_flight.is_empty() {
             self.few = self.find_few(&batch);

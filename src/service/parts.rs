@@ -472,6 +472,15 @@ impl<E> Group<E> {
     }
 }
 
+/// Where the goal table has the solution of a board. What may panic of a look-up
+/// is here.
+#[inline]
+pub(super) fn find(solutions: &Solutions, start: &Board) -> Found {
+    #[cfg(feature = "panic-injection")]
+    super::panic_injection::panic_at(start);
+    solutions.find(start)
+}
+
 /// Finds boards of one shape in the goal table, and tells what it has of
 /// them, in order.
 #[inline]
@@ -486,11 +495,7 @@ fn look_up<E>(
         let mut errors = Vec::new();
         for (found, start) in together.iter_mut().zip(&mut starts) {
             match start {
-                Ok(start) => {
-                    #[cfg(feature = "panic-injection")]
-                    super::panic_injection::panic_at(&start);
-                    *found = solutions.find(&start);
-                }
+                Ok(start) => *found = find(solutions, &start),
                 Err(error) => errors.push((boards, error)),
             }
             boards += 1;

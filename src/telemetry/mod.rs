@@ -112,13 +112,12 @@ fn filter(value: Result<String, VarError>) -> Result<EnvFilter, LogError> {
     })
 }
 
-/// What logs in this process, or may. A word that is no level is a target to
+/// How the targets begin that log in this process, or may. A word that is no level is a target to
 /// `EnvFilter`, and one that nothing has would leave no line of the log.
 const LOGGING: &[&str] = &[
     "axum",
     "h2",
     "hyper",
-    "hyper_util",
     "loyd",
     "opentelemetry",
     "rustls",
@@ -128,11 +127,10 @@ const LOGGING: &[&str] = &[
 ];
 
 fn is_directive(word: &str) -> bool {
-    let crate_name = word.split("::").next().unwrap_or(word);
     word.is_empty()
         || word.contains(['=', '['])
         || word.parse::<LevelFilter>().is_ok()
-        || LOGGING.iter().any(|name| crate_name.starts_with(name))
+        || LOGGING.iter().any(|name| word.starts_with(name))
 }
 
 #[cfg(test)]

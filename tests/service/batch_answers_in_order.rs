@@ -387,17 +387,7 @@ async fn what_is_looked_up_at_once_does_not_overtake_what_is_searched() {
         }
         requests.push(request);
     }
-    let mut alone = Vec::new();
-    for request in &requests {
-        let responses = batch(&mut server.client().await, vec![request.clone()]).await;
-        alone.extend(responses.unwrap());
-    }
-    let together = batch(&mut server.client().await, requests).await.unwrap();
-    let place = |response: &SolveBatchResponse| (response.id, response.first_board, response.more);
-    assert!(together.iter().map(place).eq(alone.iter().map(place)));
-    for (one, other) in together.iter().zip(&alone) {
-        assert_eq!(boards_of(one), boards_of(other));
-    }
+    check_together(&server, requests).await;
 }
 
 fn untimed(mut response: SolveBatchResponse) -> SolveBatchResponse {
@@ -407,6 +397,18 @@ fn untimed(mut response: SolveBatchResponse) -> SolveBatchResponse {
         totals.elapsed = None;
     }
     response
+}
+
+/// On one stream they have the answers that each has alone, one after the other.
+async fn check_together(server: &Server, requests: Vec<SolveBatchRequest>) {
+    let mut alone = Vec::new();
+    for request in &requests {
+        let responses = batch(&mut server.client().await, vec![request.clone()]).await;
+        alone.extend(responses.unwrap().into_iter().map(untimed));
+    }
+    let together = batch(&mut server.client().await, requests).await.unwrap();
+    let together: Vec<_> = together.into_iter().map(untimed).collect();
+    assert_eq!(together, alone);
 }
 
 /// A message of a few look-ups is answered when the next was read, whatever
@@ -444,15 +446,7 @@ async fn a_few_look_ups_are_answered_before_what_comes_after_them() {
         with(packed(2, &boards[..1]), Algorithm::BidirectionalBfs),
         with(packed(2, &boards[..300]), Algorithm::BidirectionalBfs),
     ] {
-        let all = vec![looked_up(1, 3), next, looked_up(3, 2)];
-        let mut alone = Vec::new();
-        for request in &all {
-            let responses = batch(&mut server.client().await, vec![request.clone()]).await;
-            alone.extend(responses.unwrap().into_iter().map(untimed));
-        }
-        let together = batch(&mut server.client().await, all).await.unwrap();
-        let together: Vec<_> = together.into_iter().map(untimed).collect();
-        assert_eq!(together, alone);
+        check_together(&server, vec![looked_up(1, 3), next, looked_up(3, 2)]).await;
     }
 }
 

@@ -21,6 +21,13 @@ fn socket() -> (tempfile::TempDir, PathBuf, String) {
     (directory, path, address)
 }
 
+/// Locks a directory until the file is dropped.
+fn lock(directory: &tempfile::TempDir) -> fs::File {
+    let locked = fs::File::open(directory.path()).unwrap();
+    rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    locked
+}
+
 fn solves(uri: &str) -> bool {
     let output = loyd(&["solve", "1 2 3 x 4 6 7 5 8", "--connect", uri], b"");
     output.stdout == b"rdr\n"
@@ -140,8 +147,7 @@ fn of_many_servers_that_start_at_once_one_gets_the_socket() {
 async fn a_lock_that_is_never_given_back_is_waited_for_so_long() {
     let (directory, _, unix) = socket();
     let address: Address = unix.parse().unwrap();
-    let locked = fs::File::open(directory.path()).unwrap();
-    rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let locked = lock(&directory);
     let error = soon(Bound::to(std::slice::from_ref(&address), 0o600)).await;
     let said = error.err().unwrap().to_string();
     assert!(said.contains("locked by another process"), "{said}");
@@ -152,8 +158,7 @@ async fn a_lock_that_is_never_given_back_is_waited_for_so_long() {
 #[test]
 fn who_waits_for_a_lock_can_be_stopped() {
     let (directory, path, address) = socket();
-    let locked = fs::File::open(directory.path()).unwrap();
-    rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let _locked = lock(&directory);
     let mut process = Process::unread(&["--listen", &address], Stdio::null());
     process.await_log("waiting for another server");
     process.signal("-TERM");

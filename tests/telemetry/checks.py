@@ -339,7 +339,7 @@ def expect(found, wanted):
 CHECKS = [
     promtool_finds_nothing_to_say,
     a_call_continues_the_trace_of_its_caller,
-        what_other_systems_say_of_a_trace_is_passed_on,
+    what_other_systems_say_of_a_trace_is_passed_on,
     a_stream_is_one_span_and_faults_are_told,
     a_trace_that_is_not_sampled_is_not_sent,
     what_is_left_at_the_end_is_sent,

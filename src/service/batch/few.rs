@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::super::parts::{outcome_number, room_for};
+use super::super::parts::{find, outcome_number, room_for};
 use super::super::{convert, tally};
 use super::message::{Batch, Boards};
 use crate::puzzle::Board;
@@ -42,9 +42,7 @@ impl Few {
         let all_found = catch_unwind(AssertUnwindSafe(|| {
             for (found, tiles) in found.iter_mut().zip(tiles.chunks_exact(shape.cells())) {
                 let start = Board::from_bytes(*shape, tiles).ok()?;
-                #[cfg(feature = "panic-injection")]
-                super::super::panic_injection::panic_at(&start);
-                *found = solutions.find(&start);
+                *found = find(solutions, &start);
                 solutions.prefetch(*found);
             }
             Some(())
