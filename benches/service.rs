@@ -11,9 +11,14 @@
 //! server is this program again: the same two calls over the same accept loop,
 //! with requests read and answers of the same size written, and nothing solved.
 //! CPU comes from `/proc`; *engine* is the search alone over the same kind of
-//! boards, in this process. All three take turns of half a second; three
-//! repeats, medians. The result is the ratio `server / (echo + engine)` of a
-//! repeat: what Loyd adds to what any service on this stack would cost.
+//! boards, in this process. The result is `server / (echo + engine)`: what Loyd
+//! adds to what any service on this stack would cost.
+//!
+//! All three take turns, each of them short beside what else the machine does,
+//! and a ratio is of three that followed each other; a repeat's is the median
+//! of its turns', a row's the median of three repeats'. The other columns are
+//! medians of the same kind, each by itself, so their quotient is not quite the
+//! ratio.
 //!
 //! Then what a caller notices of others: the p99 of unary calls and of health
 //! checks, 200 a second, beside streams that keep the server busy.
@@ -35,6 +40,7 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -73,6 +79,11 @@ const ECHO: &str = "--echo-server";
 const ONE_THREAD: &str = "--one-thread";
 const REPEATS: usize = 3;
 
+/// How long each server is measured for a repeat of a row, and how long for one
+/// of all else.
+const ROW_SECONDS: &str = "6";
+const SECONDS: &str = "2";
+
 const LOYD: &str = env!("CARGO_BIN_EXE_loyd");
 
 /// With all that a server in use has on.
@@ -83,9 +94,6 @@ const SERVE: &[&str] = &[
     "--admin-listen",
     "127.0.0.1:0",
 ];
-
-/// The clock ticks a second of `/proc/PID/stat` on Linux.
-const TICKS: f64 = 100.0;
 
 struct Row {
     name: &'static str,
@@ -178,7 +186,8 @@ fn main() {
         let at = arguments.iter().position(|argument| argument == name)?;
         arguments.get(at + 1).cloned()
     };
-    let seconds = value("--seconds").unwrap_or_else(|| "3".to_owned());
+    let seconds = |or: &str| value("--seconds").unwrap_or_else(|| or.to_owned());
+    let (rows_seconds, seconds) = (seconds(ROW_SECONDS), seconds(SECONDS));
     let only = value("--only").unwrap_or_default();
 
     let real = Server::start(LOYD, SERVE);
@@ -193,20 +202,27 @@ fn main() {
         // Once without counting: tables are built, connections' memory is there.
         real.load(row.client, "0.3s");
         echo.load(row.client, "0.3s");
-        let duration = Duration::from_secs_f64(seconds.parse().unwrap());
-        let repeats: Vec<Repeat> = (0..REPEATS)
-            .map(|_| Repeat::of(row, &real, &echo, duration))
+        let turns = Duration::from_secs_f64(rows_seconds.parse().unwrap()).div_duration_f64(TURN);
+        let repeats: Vec<Vec<Turn>> = (0..REPEATS)
+            .map(|_| {
+                (0..turns.ceil() as usize)
+                    .map(|_| Turn::of(row, &real, &echo))
+                    .collect()
+            })
             .collect();
-        let middle = |of: fn(&Repeat) -> f64| median(repeats.iter().map(of));
-        let ratio = middle(|one| one.real.cpu_ns / (one.echo.cpu_ns + one.engine.cpu_ns));
+        let middle = |of: fn(&Turn) -> f64| {
+            let each = repeats.iter().map(|turns| median(turns.iter().map(of)));
+            median(each)
+        };
+        let ratio = middle(|turn| turn.real.cpu_ns / (turn.echo.cpu_ns + turn.engine.cpu_ns));
         println!(
             "{:<30} {:>10.1} {:>10.1} {:>10.1} {:>7.2} {:>14.0}{}",
             row.name,
-            middle(|one| one.real.cpu_ns),
-            middle(|one| one.echo.cpu_ns),
-            middle(|one| one.engine.cpu_ns),
+            middle(|turn| turn.real.cpu_ns),
+            middle(|turn| turn.echo.cpu_ns),
+            middle(|turn| turn.engine.cpu_ns),
             ratio,
-            middle(|one| one.real.boards_per_second),
+            middle(|turn| turn.real.boards_per_second),
             if ratio <= MOST { "" } else { "  OVER" },
         );
     }
@@ -338,30 +354,26 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// What is compared: measured in turns that are this short, so that what else
-/// the machine does meets all three.
-struct Repeat {
+/// What is compared, one after the other.
+struct Turn {
     real: Load,
     echo: Load,
     engine: Load,
 }
 
-const TURN: Duration = Duration::from_millis(500);
+/// How long each of the three takes. What else the machine does changes within
+/// a second, and is to meet all three; starting a client is to be nothing
+/// beside it.
+const TURN: Duration = Duration::from_millis(200);
 
-impl Repeat {
-    fn of(row: &Row, real: &Server, echo: &Server, duration: Duration) -> Repeat {
-        let turns = u32::try_from(duration.as_millis().div_ceil(TURN.as_millis())).unwrap();
-        let turn = duration / turns;
-        let text = format!("{}ms", turn.as_millis());
-        let mut loads = [const { Vec::new() }; 3];
-        for _ in 0..turns {
-            let [reals, echoes, engines] = &mut loads;
-            reals.push(real.load(row.client, &text));
-            echoes.push(echo.load(row.client, &text));
-            engines.push(engine_alone(row.method, turn / 2));
+impl Turn {
+    fn of(row: &Row, real: &Server, echo: &Server) -> Turn {
+        let text = format!("{}ms", TURN.as_millis());
+        Turn {
+            real: real.load(row.client, &text),
+            echo: echo.load(row.client, &text),
+            engine: engine_alone(row.method, TURN / 2),
         }
-        let [real, echo, engine] = loads.map(|loads| Load::mean(&loads));
-        Repeat { real, echo, engine }
     }
 }
 
@@ -402,15 +414,16 @@ fn engine_alone(method: Method, duration: Duration) -> Load {
     };
     // The first also builds tables.
     solve_all(&mut Workspace::new(), &mut String::new(), &boards[..1]);
-    let before = cpu_of("self");
     let started = Instant::now();
-    let solved = std::thread::scope(|scope| {
+    let (solved, cpu_ns) = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..std::thread::available_parallelism().unwrap().get())
             .map(|_| {
                 scope.spawn(|| {
                     let mut workspace = Workspace::new();
                     let mut moves = String::new();
                     let mut solved = 0;
+                    let cpu = || cpu_of_thread(Path::new("/proc/thread-self")).unwrap();
+                    let before = cpu();
                     for some in boards.chunks(1024).cycle() {
                         if started.elapsed() > duration {
                             break;
@@ -418,31 +431,31 @@ fn engine_alone(method: Method, duration: Duration) -> Load {
                         solve_all(&mut workspace, &mut moves, some);
                         solved += some.len();
                     }
-                    solved
+                    (solved, cpu() - before)
                 })
             })
             .collect();
-        let solved = threads.into_iter().map(|thread| thread.join().unwrap());
-        solved.sum::<usize>()
+        let threads = threads.into_iter().map(|thread| thread.join().unwrap());
+        threads.fold((0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1))
     });
     Load {
-        cpu_ns: (cpu_of("self") - before) * 1e9 / solved as f64,
+        cpu_ns: cpu_ns / solved as f64,
         boards_per_second: solved as f64 / started.elapsed().as_secs_f64(),
     }
 }
 
-/// The CPU time of all threads of a process so far, in seconds.
-fn cpu_of(process: &str) -> f64 {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
-    // The program's name, in parentheses, may hold spaces.
-    let fields: Vec<&str> = stat
-        .rsplit_once(')')
-        .unwrap()
-        .1
-        .split_whitespace()
-        .collect();
-    let ticks = |field: usize| fields[field].parse::<f64>().unwrap();
-    (ticks(11) + ticks(12)) / TICKS
+/// The CPU time of all threads that a process has, in nanoseconds.
+fn cpu_of(process: u32) -> f64 {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let threads = threads.map(|thread| thread.unwrap().path());
+    // One may end meanwhile.
+    threads.filter_map(|thread| cpu_of_thread(&thread)).sum()
+}
+
+/// `/proc/PID/stat` has it too, but counted in hundredths of a second.
+fn cpu_of_thread(thread: &Path) -> Option<f64> {
+    let stat = fs::read_to_string(thread.join("schedstat")).ok()?;
+    stat.split_whitespace().next()?.parse().ok()
 }
 
 /// A server process.
@@ -456,16 +469,6 @@ struct Load {
     /// A board.
     cpu_ns: f64,
     boards_per_second: f64,
-}
-
-impl Load {
-    fn mean(loads: &[Load]) -> Load {
-        let mean = |of: fn(&Load) -> f64| loads.iter().map(of).sum::<f64>() / loads.len() as f64;
-        Load {
-            cpu_ns: mean(|load| load.cpu_ns),
-            boards_per_second: mean(|load| load.boards_per_second),
-        }
-    }
 }
 
 impl Server {
@@ -489,7 +492,7 @@ impl Server {
     }
 
     fn cpu(&self) -> f64 {
-        cpu_of(&self.child.id().to_string())
+        cpu_of(self.child.id())
     }
 
     /// The p99 of unary calls or health checks while four streams are as fast
@@ -558,7 +561,7 @@ impl Server {
         assert_eq!(report["errors"], 0, "{report}");
         let boards = report["boards"].as_f64().unwrap();
         Load {
-            cpu_ns: cpu * 1e9 / boards,
+            cpu_ns: cpu / boards,
             boards_per_second: boards / report["seconds"].as_f64().unwrap(),
         }
     }
