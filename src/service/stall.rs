@@ -1,14 +1,17 @@
 //! A stream whose answers nobody reads ends with `ABORTED`.
 //!
-//! While a client's window is shut, hyper holds the frame it could not send
-//! and asks for no other: nothing polls the answers, and no timer among them
-//! would be looked at. So a task beside them looks whether they are read. When
-//! they are not, it lets go of all that the stream holds, and leaves the
+//! While a client's window is shut, hyper and h2 hold what they could not send,
+//! and hyper asks for no more: nothing polls the answers, and no timer among
+//! them would be looked at. So a task beside them looks whether they are read.
+//! When they are not, it lets go of all that the stream holds, and leaves the
 //! status for the client that reads on after all.
+//!
+//! What was sent is known by what is dropped: a frame tells when it is.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -135,10 +138,46 @@ struct Shared(Mutex<State>);
 
 struct State {
     answers: Answers,
-    /// A frame was handed over, and the next has not been asked for.
-    handed_over: bool,
-    /// How often a frame was asked for; wraps.
+    /// So often a frame was asked for.
     asked: u64,
+    /// A frame was handed over, and the next has not been asked for. Without
+    /// HTTP/2 that is all there is to see: what takes the frame makes another
+    /// of it.
+    is_last_handed: bool,
+    /// So many frames were handed over.
+    handed: u64,
+    /// So many of them are gone.
+    sent: Arc<AtomicU64>,
+    /// Who waits for the next frame.
+    reader: Option<Waker>,
+}
+
+/// What changes as long as a stream is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Progress {
+    /// So often a frame was asked for.
+    asked: u64,
+    /// So many frames were sent.
+    sent: u64,
+}
+
+/// A frame's bytes, which tell when they are dropped: once they are written to
+/// the connection, or with the stream.
+struct Handed {
+    bytes: Bytes,
+    sent: Arc<AtomicU64>,
+}
+
+impl AsRef<[u8]> for Handed {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Handed {
+    fn drop(&mut self) {
+        self.sent.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 enum Answers {
@@ -157,8 +196,11 @@ impl Watched {
     ) -> Watched {
         let shared = Arc::new(Shared(Mutex::new(State {
             answers: Answers::Open(Company::new(answers)),
-            handed_over: false,
             asked: 0,
+            is_last_handed: false,
+            handed: 0,
+            sent: Arc::default(),
+            reader: None,
         })));
         let watch = watch(Arc::clone(&shared), request, timeout, record);
         let watch = tokio::spawn(watch).abort_handle();
@@ -181,15 +223,26 @@ impl HttpBody for Watched {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let mut state = self.shared.state();
-        state.asked = state.asked.wrapping_add(1);
-        match &mut state.answers {
-            Answers::Open(answers) => {
-                let frame = answers.poll_frame(context);
-                state.handed_over =
-                    matches!(&frame, Poll::Ready(Some(Ok(frame))) if frame.is_data());
-                frame
+        let polled = match &mut state.answers {
+            Answers::Open(answers) => answers.poll_frame(context),
+            Answers::Ended(trailers) => {
+                return Poll::Ready(trailers.take().map(Frame::trailers).map(Ok));
             }
-            Answers::Ended(trailers) => Poll::Ready(trailers.take().map(Frame::trailers).map(Ok)),
+        };
+        state.asked += 1;
+        state.is_last_handed = false;
+        match polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                Poll::Ready(Some(Ok(frame.map_data(|bytes| state.hand_over(bytes)))))
+            }
+            Poll::Ready(end) => Poll::Ready(end),
+            Poll::Pending => {
+                match &mut state.reader {
+                    Some(reader) => reader.clone_from(context.waker()),
+                    none => *none = Some(context.waker().clone()),
+                }
+                Poll::Pending
+            }
         }
     }
 
@@ -201,23 +254,36 @@ impl HttpBody for Watched {
     }
 }
 
+impl State {
+    fn hand_over(&mut self, bytes: Bytes) -> Bytes {
+        self.is_last_handed = true;
+        self.handed += 1;
+        let sent = Arc::clone(&self.sent);
+        Bytes::from_owner(Handed { bytes, sent })
+    }
+
+    /// How far it was read; `None` where nothing is unread, or it was ended.
+    fn unread_since(&self) -> Option<Progress> {
+        let sent = self.sent.load(Ordering::Relaxed);
+        let is_open = matches!(self.answers, Answers::Open(_));
+        let is_unread = self.is_last_handed || sent < self.handed;
+        (is_open && is_unread).then_some(Progress {
+            asked: self.asked,
+            sent,
+        })
+    }
+}
+
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         // What a panic leaves behind is the answers' own, and they are ended.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How often the next frame was asked for; `None` while none is unread.
-    fn unread_since(&self) -> Option<u64> {
-        let state = self.state();
-        let is_open = matches!(state.answers, Answers::Open(_));
-        (state.handed_over && is_open).then_some(state.asked)
-    }
-
     /// Ends the answers where they still are as unread as they were.
-    fn end(&self, unread_since: u64, status: &Status) -> Ended {
+    fn end(&self, unread_since: Progress, status: &Status) -> Ended {
         let mut state = self.state();
-        if !state.handed_over || state.asked != unread_since {
+        if state.unread_since() != Some(unread_since) {
             return Ended::Read;
         }
         let Answers::Open(answers) = &mut state.answers else {
@@ -238,9 +304,13 @@ impl Shared {
             }
         };
         let left = std::mem::replace(&mut state.answers, Answers::Ended(trailers));
+        let reader = state.reader.take();
         drop(state);
         // Not under the lock: it cancels the searches and frees their answers.
         drop(left);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
         if complete {
             Ended::Complete
         } else {
@@ -291,7 +361,7 @@ async fn watch(
         // Looks are counted and not the time, which also passes while this
         // process is stopped and no client could be heard.
         tokio::time::sleep((timeout / LOOKS).max(LEAST_PAUSE)).await;
-        let unread = shared.unread_since();
+        let unread = shared.state().unread_since();
         if unread != seen {
             seen = unread;
             looks = 0;

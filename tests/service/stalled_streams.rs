@@ -18,9 +18,13 @@ use crate::support::{Server, algorithm, batch, packed, soon, spread};
 
 /// Small windows: a client that does not read is soon out of room.
 async fn client(uri: String) -> SolverServiceClient<Channel> {
+    client_with(uri, 64 << 10).await
+}
+
+async fn client_with(uri: String, window: u32) -> SolverServiceClient<Channel> {
     let endpoint = Endpoint::from_shared(uri).unwrap();
     let endpoint = endpoint
-        .initial_stream_window_size(64 << 10)
+        .initial_stream_window_size(window)
         .initial_connection_window_size(16 << 20);
     SolverServiceClient::new(endpoint.connect().await.unwrap())
 }
@@ -86,6 +90,30 @@ async fn a_client_that_writes_all_before_it_reads_is_told() {
             .len(),
         1
     );
+}
+
+#[tokio::test]
+async fn a_few_unread_answers_are_told_of_as_many_are() {
+    let process = Process::start(&["--stall-timeout", "300ms"]);
+    // Less than an answer: what is left of them waits in the server's
+    // connection, and the stream itself has nothing left to say.
+    let mut client = client_with(process.uri.clone(), 10).await;
+    for answers in [1, 5, 100] {
+        let (sender, requests) = mpsc::channel(100);
+        for id in 0..answers {
+            sender.send(by_table(id, 1)).await.unwrap();
+        }
+        let mut responses = soon(client.solve_batch(ReceiverStream::new(requests)))
+            .await
+            .unwrap()
+            .into_inner();
+        tokio::time::sleep(Duration::from_millis(1_200)).await;
+        for id in 0..answers {
+            assert_eq!(soon(responses.message()).await.unwrap().unwrap().id, id);
+        }
+        let status = soon(responses.message()).await.unwrap_err();
+        assert_eq!(status.code(), Code::Aborted, "{status:?}");
+    }
 }
 
 #[tokio::test]
