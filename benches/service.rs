@@ -202,13 +202,10 @@ fn main() {
         // Once without counting: tables are built, connections' memory is there.
         real.load(row.client, "0.3s");
         echo.load(row.client, "0.3s");
-        let turns = Duration::from_secs_f64(rows_seconds.parse().unwrap()).div_duration_f64(TURN);
+        let duration = Duration::from_secs_f64(rows_seconds.parse().unwrap());
+        let turns = duration.as_millis().div_ceil(TURN.as_millis());
         let repeats: Vec<Vec<Turn>> = (0..REPEATS)
-            .map(|_| {
-                (0..turns.ceil() as usize)
-                    .map(|_| Turn::of(row, &real, &echo))
-                    .collect()
-            })
+            .map(|_| (0..turns).map(|_| Turn::of(row, &real, &echo)).collect())
             .collect();
         let middle = |of: fn(&Turn) -> f64| {
             let each = repeats.iter().map(|turns| median(turns.iter().map(of)));
