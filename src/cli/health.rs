@@ -1,5 +1,6 @@
 //! `loyd health`: asks a server whether it serves, for probes of containers.
 
+use std::error::Error;
 use std::time::Duration;
 
 use tonic::Code;
@@ -11,7 +12,7 @@ use super::connect::connect;
 use super::exit::Exit;
 use super::options::parse_positive_duration;
 use super::print;
-use super::remote::{RemoteError, describe};
+use super::remote::{RemoteError, describe, no_grpc};
 use super::tls::ClientTlsArgs;
 
 /// Arguments of `loyd health`.
@@ -81,7 +82,10 @@ async fn ask(args: &Args) -> Result<ServingStatus, HealthError> {
         match HealthClient::new(channel).check(request).await {
             Ok(response) => Ok(response.get_ref().status()),
             Err(status) if status.code() == Code::NotFound => Ok(ServingStatus::ServiceUnknown),
-            Err(status) => Err(no_answer(describe(&status))),
+            Err(status) => Err(no_answer(match status.source() {
+                Some(source) => no_grpc(&args.connect, source),
+                None => describe(&status),
+            })),
         }
     };
     match tokio::time::timeout(args.timeout, asked).await {

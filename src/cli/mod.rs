@@ -38,7 +38,8 @@ u (up), l (left), r (right), d (down).";
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 done; 1 at least one line was an error, or a server asked for its health does not serve; \
-2 usage or configuration; 69 cannot bind or connect; 70 the stream to the server was lost.
+2 usage or configuration; 69 cannot bind or connect; 70 the stream to the server was \
+lost, or something else failed under way.
 
 Examples:
   loyd solve '2 3 4 1 5 x 7 6 8'

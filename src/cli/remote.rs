@@ -69,13 +69,24 @@ impl RemoteError {
         match std::error::Error::source(status) {
             Some(source) => RemoteError::Connect {
                 uri: uri.to_owned(),
-                reason: root(source),
+                reason: no_grpc(uri, source),
             },
             None => RemoteError::Lost {
                 answered: 0,
                 reason: describe(status),
             },
         }
+    }
+}
+
+/// Why what could be connected to did not answer a first call, which only ends
+/// so where it speaks something else.
+pub(super) fn no_grpc(uri: &str, error: &dyn std::error::Error) -> String {
+    let reason = root(error);
+    if uri.starts_with("http://") {
+        format!("{reason} (a server with TLS is at https://HOST:PORT)")
+    } else {
+        reason
     }
 }
 

@@ -23,8 +23,9 @@ pub struct Board {
 pub enum BoardError {
     /// No shape is given and the number of tiles is no square.
     #[error(
-        "{found} tiles do not make a square board: \
-         4 or 9 would, the blank included; other sizes need rows and columns"
+        "{} square board: \
+         4 or 9 would, the blank included; other sizes need rows and columns",
+        make_no(*found)
     )]
     NotSquare {
         /// The number of tiles.
@@ -47,9 +48,8 @@ pub enum BoardError {
     },
     /// A tile is too large.
     #[error(
-        "tile {tile} at position {position} is out of range: \
-         a board of {cells} cells has the tiles 1 to {largest} and one blank (0)",
-        largest = cells - 1
+        "tile {tile} at position {position} is out of range: {}",
+        in_range(*cells)
     )]
     TileOutOfRange {
         /// The tile.
@@ -72,6 +72,24 @@ pub enum BoardError {
     /// The tiles are right for a shape that is not.
     #[error(transparent)]
     Shape(#[from] ShapeError),
+}
+
+fn make_no(tiles: usize) -> String {
+    match tiles {
+        0 => "no tiles make no".to_owned(),
+        _ => format!("{tiles} tiles do not make a"),
+    }
+}
+
+fn in_range(cells: usize) -> String {
+    match cells {
+        0 | 1 => "one cell has room for the blank (0) alone".to_owned(),
+        2 => "a board of 2 cells has the tile 1 and one blank (0)".to_owned(),
+        _ => format!(
+            "a board of {cells} cells has the tiles 1 to {} and one blank (0)",
+            cells - 1
+        ),
+    }
 }
 
 fn name(tile: u32) -> String {

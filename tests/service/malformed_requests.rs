@@ -26,7 +26,20 @@ fn bad_boards() -> Vec<(wire::Board, ErrorReason, &'static str, &'static str, u6
     use ErrorReason::*;
     let four_by_four: Vec<u32> = (0..16).collect();
     vec![
-        (square(&[]), WrongTileCount, "tiles", "0 tiles", 0),
+        (
+            square(&[]),
+            WrongTileCount,
+            "tiles",
+            "no tiles make no square board: 4 or 9 would",
+            0,
+        ),
+        (
+            square(&[1]),
+            TileOutOfRange,
+            "tiles[0]",
+            "one cell has room for the blank (0) alone",
+            0,
+        ),
         (
             square(&[1, 2, 3, 4, 5, 6, 7, 0]),
             WrongTileCount,

@@ -48,14 +48,15 @@ fn tls_where_there_is_none_and_none_where_there_is_are_exit_code_69() {
     ]);
     let https = plain.uri.replace("http://", "https://");
     let http = secured.uri.replace("https://", "http://");
-    for options in [
-        &["--connect", &http][..],
-        &["--connect", &https, "--tls-ca", &ca],
-        &["--connect", &mutual.uri, "--tls-ca", &ca],
+    for (options, hint) in [
+        (&["--connect", &http][..], "at https://HOST:PORT"),
+        (&["--connect", &https, "--tls-ca", &ca], ""),
+        (&["--connect", &mutual.uri, "--tls-ca", &ca], ""),
     ] {
         for (name, code, said) in each_command(options) {
             assert_eq!(code, Some(69), "{name} {options:?}: {said}");
             assert!(said.contains(options[1]), "{name} {options:?}: {said}");
+            assert!(said.contains(hint), "{name} {options:?}: {said}");
         }
     }
 }

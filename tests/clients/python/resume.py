@@ -5,9 +5,12 @@ import time
 import grpc
 
 
-def solve_all(stub, requests):
-    """Yield each request with its responses, over as many streams as it takes."""
-    done = 0  # so many requests are answered
+def solve_all(stub, requests, attempts=10):
+    """Yield each request with its responses, over as many streams as it takes.
+
+    Give up when so many in a row brought no whole answer: some 40 s after the first.
+    """
+    done = failures = 0  # so many requests are answered
     while done < len(requests):
         responses = []
         try:
@@ -16,11 +19,13 @@ def solve_all(stub, requests):
                 if not response.more:
                     yield requests[done], responses
                     done += 1
-                    responses = []
+                    failures, responses = 0, []
         except grpc.RpcError as error:
-            if not is_lost(error):
+            failures += 1
+            if not is_lost(error) or failures == attempts:
                 raise
-            time.sleep(0.1)  # what was answered in part is asked again
+            # What was answered in part is asked again.
+            time.sleep(min(0.1 * 2**failures, 10))
 
 
 def is_lost(error):
