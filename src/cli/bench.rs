@@ -99,7 +99,10 @@ enum Form {
 /// The result. Its keys are part of the command line's contract.
 #[derive(Serialize)]
 struct Report {
+    /// What was solved, or told to be unsolvable. Without the errors: what is
+    /// refused is quick.
     boards: u64,
+    /// Boards, or messages, that were not.
     errors: u64,
     seconds: f64,
     latency_us: Latency,
@@ -139,6 +142,12 @@ impl Tally {
     fn answered(&mut self, since: Instant) {
         let microseconds = u64::try_from(since.elapsed().as_micros()).unwrap_or(LONGEST_US);
         self.latency.saturating_record(microseconds.max(1));
+    }
+
+    /// Counts the boards of a message, with the errors among them.
+    fn count(&mut self, boards: usize, errors: usize) {
+        self.boards += boards.saturating_sub(errors) as u64;
+        self.errors += errors as u64;
     }
 
     fn add(&mut self, other: &Tally) {
@@ -329,7 +338,7 @@ impl Load {
             let answered = self.client.solve(request).await;
             if let Err(status) = &answered {
                 let error = RemoteError::of_first_call(&self.args.connect, status);
-                if tally.boards == 0 && matches!(error, RemoteError::Connect { .. }) {
+                if tally.latency.is_empty() && matches!(error, RemoteError::Connect { .. }) {
                     return Err(error);
                 }
                 tally
@@ -337,7 +346,6 @@ impl Load {
                     .get_or_insert_with(|| remote::describe(status));
             }
             tally.answered(since);
-            tally.boards += 1;
             let solved = answered.is_ok_and(|response| {
                 response
                     .get_ref()
@@ -347,6 +355,7 @@ impl Load {
                         matches!(solution.outcome(), Outcome::Solved | Outcome::LimitReached)
                     })
             });
+            tally.boards += u64::from(solved);
             tally.errors += u64::from(!solved);
         }
         Ok(tally)
@@ -385,15 +394,14 @@ impl Load {
             };
             match response.results {
                 Some(solve_batch_response::Results::Packed(results)) => {
-                    tally.boards += results.outcomes.len() as u64;
-                    tally.errors += results.errors.len() as u64;
+                    tally.count(results.outcomes.len(), results.errors.len());
                 }
                 Some(solve_batch_response::Results::List(list)) => {
-                    tally.boards += list.results.len() as u64;
                     let is_error = |result: &&wire::BoardResult| {
                         matches!(result.result, Some(wire::board_result::Result::Error(_)))
                     };
-                    tally.errors += list.results.iter().filter(is_error).count() as u64;
+                    let errors = list.results.iter().filter(is_error).count();
+                    tally.count(list.results.len(), errors);
                 }
                 Some(solve_batch_response::Results::Error(error)) => {
                     tally.errors += 1;

@@ -450,6 +450,32 @@ fn bench_counts_every_board() {
     assert!(stdout(&output).contains("boards/s"), "{}", stdout(&output));
 }
 
+/// What is refused comes back at once: counted as boards, it would make an
+/// overloaded server look fast.
+#[test]
+fn bench_counts_what_is_refused_apart() {
+    let server = Process::start(&["--queued-work", "1ms", "--compute-threads", "1"]);
+    let output = loyd(
+        &[
+            "bench",
+            "--connect",
+            &server.uri,
+            "--form=unary",
+            "--streams=50",
+            "--algorithm=bfs",
+            "--count=2000",
+            "--json",
+        ],
+        b"",
+    );
+    let report: serde_json::Value = serde_json::from_str(stdout(&output)).unwrap();
+    let [boards, errors] = ["boards", "errors"].map(|key| report[key].as_u64().unwrap());
+    // Fifty callers, and room for six.
+    assert!(boards > 0 && errors > 0, "{report}");
+    assert_eq!(boards + errors, 2000, "{report}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
 #[test]
 fn a_reader_that_pauses_does_not_lose_the_stream() {
     use std::io::Read;
