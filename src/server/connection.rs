@@ -1,5 +1,6 @@
 //! One connection, from its first byte to its end.
 
+use std::convert::Infallible;
 use std::fmt::Display;
 use std::io;
 use std::pin::pin;
@@ -18,6 +19,7 @@ use super::call::Handler;
 use super::hello::{Hello, PREFACE, hear, refuse_http1};
 use super::http1::Requests;
 use super::lifetime;
+use super::outgoing::Outgoing;
 use super::protocol::{self, Protocol, Refusal};
 use super::stream::{Peer, Stream};
 use super::tls::Tls;
@@ -203,7 +205,9 @@ async fn serve_http(
         // In a box: a call is 2.7 KB, which hyper would move ten times before it
         // first runs.
         Box::pin(async move {
-            let response = match (protocol::of(&request, web.is_some()), web) {
+            let spoken = protocol::of(&request, web.is_some());
+            let is_as_made = matches!(spoken, Ok(Protocol::Grpc));
+            let response = match (spoken, web) {
                 (Ok(Protocol::Grpc), _) => handler.answer(request).await,
                 (spoken, Some(web)) => {
                     let request_timeout = settings.web_request_timeout;
@@ -213,11 +217,16 @@ async fn serve_http(
                     Ok(Refusal::ContentType.into_response(false))
                 }
                 (Err(refusal), None) => Ok(refusal.into_response(false)),
-            };
-            match asked {
-                Some(asked) => response.map(|response| asked.until_answered(response)),
+            }?;
+            let response = match asked {
+                Some(asked) => asked.until_answered(response),
                 None => response,
-            }
+            };
+            Ok::<_, Infallible>(if is_as_made {
+                Outgoing::counted(response)
+            } else {
+                Outgoing::uncounted(response)
+            })
         })
     });
     match hello {

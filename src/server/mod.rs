@@ -15,6 +15,7 @@ mod lifetime;
 mod listener;
 mod messages;
 mod observe;
+mod outgoing;
 mod protocol;
 mod refusals;
 mod size_limit;

@@ -44,6 +44,7 @@ pub use compression::{Compression, ENCODINGS};
 pub use size_limit::SizeLimit;
 pub(crate) use size_limit::too_large;
 pub use stall::EndStalled;
+pub(crate) use stall::Sent;
 
 /// The service's name in health checks and reflection.
 pub const NAME: &str = "loyd.v1.SolverService";

@@ -6,18 +6,20 @@
 //! When they are not, it lets go of all that the stream holds, and leaves the
 //! status for the client that reads on after all.
 //!
-//! What was sent is known by what is dropped: a frame tells when it is.
+//! How much was sent is told by what sends it ([`Sent`]), byte by byte: a frame
+//! that the client takes in crumbs is read.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, Either};
+use futures_util::task::AtomicWaker;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::{HeaderMap, Request, Response};
 use tokio::sync::oneshot;
@@ -83,12 +85,21 @@ where
         let timeout = self.timeout;
         Either::Right(Box::pin(async move {
             let response = answered.await?;
-            Ok(response.map(|body| {
-                if body.is_end_stream() {
-                    return body;
-                }
-                Body::new(Watched::new(body, given_back, timeout, record))
-            }))
+            if response.body().is_end_stream() {
+                return Ok(response);
+            }
+            let sent = Sent::default();
+            let mut response = response.map(|body| {
+                Body::new(Watched::new(
+                    body,
+                    given_back,
+                    timeout,
+                    record,
+                    sent.clone(),
+                ))
+            });
+            response.extensions_mut().insert(sent);
+            Ok(response)
         }))
     }
 }
@@ -138,16 +149,13 @@ struct Shared(Mutex<State>);
 
 struct State {
     answers: Answers,
-    /// So often a frame was asked for.
+    /// How often a frame was asked for.
     asked: u64,
-    /// A frame was handed over, and the next has not been asked for. Without
-    /// HTTP/2 that is all there is to see: what takes the frame makes another
-    /// of it.
+    /// A frame was handed over, and the next has not been asked for.
     is_last_handed: bool,
-    /// So many frames were handed over.
+    /// The bytes that were handed over.
     handed: u64,
-    /// So many of them are gone.
-    sent: Arc<AtomicU64>,
+    sent: Sent,
     /// Who waits for the next frame.
     reader: Option<Waker>,
 }
@@ -155,28 +163,50 @@ struct State {
 /// What changes as long as a stream is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Progress {
-    /// So often a frame was asked for.
+    /// How often a frame was asked for.
     asked: u64,
-    /// So many frames were sent.
+    /// The bytes that were sent.
     sent: u64,
 }
 
-/// A frame's bytes, which tell when they are dropped: once they are written to
-/// the connection, or with the stream.
-struct Handed {
-    bytes: Bytes,
-    sent: Arc<AtomicU64>,
+/// How many bytes of a stream's answers were sent: an extension of its response,
+/// for what sends them to count.
+#[derive(Clone, Default)]
+pub(crate) struct Sent(Arc<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    is_counted: AtomicBool,
+    bytes: AtomicU64,
+    /// Who waits for more to be sent.
+    waiting: AtomicWaker,
 }
 
-impl AsRef<[u8]> for Handed {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
+impl Sent {
+    /// From now on all that is sent is counted. Where that is never said, what
+    /// is sent is not what was handed over.
+    pub(crate) fn begin(&self) {
+        self.0.is_counted.store(true, Ordering::Release);
     }
-}
 
-impl Drop for Handed {
-    fn drop(&mut self) {
-        self.sent.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn add(&self, bytes: usize) {
+        self.0.bytes.fetch_add(bytes as u64, Ordering::Release);
+        self.0.waiting.wake();
+    }
+
+    /// `None` where it is not counted.
+    fn bytes(&self) -> Option<u64> {
+        let is_counted = self.0.is_counted.load(Ordering::Acquire);
+        is_counted.then(|| self.0.bytes.load(Ordering::Acquire))
+    }
+
+    /// Resolves once so many bytes were sent; at once where they are not counted.
+    fn poll_all(&self, handed: u64, context: &Context<'_>) -> Poll<()> {
+        self.0.waiting.register(context.waker());
+        match self.bytes() {
+            Some(sent) if sent < handed => Poll::Pending,
+            _ => Poll::Ready(()),
+        }
     }
 }
 
@@ -193,13 +223,14 @@ impl Watched {
         request: oneshot::Receiver<Body>,
         timeout: Duration,
         record: Option<CallRecord>,
+        sent: Sent,
     ) -> Watched {
         let shared = Arc::new(Shared(Mutex::new(State {
             answers: Answers::Open(Company::new(answers)),
             asked: 0,
             is_last_handed: false,
             handed: 0,
-            sent: Arc::default(),
+            sent,
             reader: None,
         })));
         let watch = watch(Arc::clone(&shared), request, timeout, record);
@@ -222,28 +253,31 @@ impl HttpBody for Watched {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let mut state = self.shared.state();
+        let state = &mut *self.shared.state();
         let polled = match &mut state.answers {
             Answers::Open(answers) => answers.poll_frame(context),
             Answers::Ended(trailers) => {
+                // Before all is sent h2 would be left with a stream that is at
+                // an end here, and hold its place when the client resets it.
+                ready!(state.sent.poll_all(state.handed, context));
                 return Poll::Ready(trailers.take().map(Frame::trailers).map(Ok));
             }
         };
         state.asked += 1;
         state.is_last_handed = false;
-        match polled {
-            Poll::Ready(Some(Ok(frame))) => {
-                Poll::Ready(Some(Ok(frame.map_data(|bytes| state.hand_over(bytes)))))
-            }
-            Poll::Ready(end) => Poll::Ready(end),
-            Poll::Pending => {
-                match &mut state.reader {
-                    Some(reader) => reader.clone_from(context.waker()),
-                    none => *none = Some(context.waker().clone()),
-                }
-                Poll::Pending
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(data) = frame.data_ref()
+        {
+            state.is_last_handed = true;
+            state.handed += data.len() as u64;
+        }
+        if polled.is_pending() {
+            match &mut state.reader {
+                Some(reader) => reader.clone_from(context.waker()),
+                none => *none = Some(context.waker().clone()),
             }
         }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
@@ -255,21 +289,17 @@ impl HttpBody for Watched {
 }
 
 impl State {
-    fn hand_over(&mut self, bytes: Bytes) -> Bytes {
-        self.is_last_handed = true;
-        self.handed += 1;
-        let sent = Arc::clone(&self.sent);
-        Bytes::from_owner(Handed { bytes, sent })
-    }
-
     /// How far it was read; `None` where nothing is unread, or it was ended.
     fn unread_since(&self) -> Option<Progress> {
-        let sent = self.sent.load(Ordering::Relaxed);
+        let sent = self.sent.bytes();
+        let is_unread = match sent {
+            Some(sent) => sent < self.handed,
+            None => self.is_last_handed,
+        };
         let is_open = matches!(self.answers, Answers::Open(_));
-        let is_unread = self.is_last_handed || sent < self.handed;
         (is_open && is_unread).then_some(Progress {
             asked: self.asked,
-            sent,
+            sent: sent.unwrap_or(0),
         })
     }
 }
@@ -308,6 +338,7 @@ impl Shared {
         drop(state);
         // Not under the lock: it cancels the searches and frees their answers.
         drop(left);
+        // Of what it waited for nothing comes any more.
         if let Some(reader) = reader {
             reader.wake();
         }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use loyd::server::Config;
 use loyd::service::Settings;
 use loyd::wire::v1::solver_service_client::SolverServiceClient;
-use loyd::wire::v1::{Algorithm, SolveBatchRequest};
+use loyd::wire::v1::{Algorithm, SolveBatchRequest, SolveBatchResponse};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Streaming};
 
 use crate::server_life::Process;
 use crate::support::{Server, algorithm, batch, packed, soon, spread};
@@ -114,6 +114,71 @@ async fn a_few_unread_answers_are_told_of_as_many_are() {
         let status = soon(responses.message()).await.unwrap_err();
         assert_eq!(status.code(), Code::Aborted, "{status:?}");
     }
+}
+
+/// Streams that were ended with a few answers unread, and are still open.
+async fn ended_streams(
+    client: &mut SolverServiceClient<Channel>,
+    count: u64,
+) -> Vec<(
+    mpsc::Sender<SolveBatchRequest>,
+    Streaming<SolveBatchResponse>,
+)> {
+    let mut streams = Vec::new();
+    for id in 0..count {
+        let (sender, requests) = mpsc::channel(1);
+        sender.send(by_table(id, 1)).await.unwrap();
+        let responses = soon(client.solve_batch(ReceiverStream::new(requests)));
+        streams.push((sender, responses.await.unwrap().into_inner()));
+    }
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    streams
+}
+
+#[tokio::test]
+async fn cancelled_streams_make_room_though_they_were_ended() {
+    let process = Process::start(&["--stall-timeout", "300ms", "--max-streams", "10"]);
+    let mut client = client_with(process.uri.clone(), 10).await;
+    drop(ended_streams(&mut client, 10).await);
+    for id in 0..10 {
+        let answered = soon(batch(&mut client, vec![by_table(id, 9)])).await;
+        assert_eq!(answered.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_client_goes_on_writing_to_a_stream_that_was_ended() {
+    let process = Process::start(&["--stall-timeout", "300ms"]);
+    let mut client = client_with(process.uri.clone(), 10).await;
+    let (sender, mut responses) = ended_streams(&mut client, 1).await.remove(0);
+    // Several times what the stream's window has room for.
+    for id in 0..10_000 {
+        soon(sender.send(by_table(id, 1))).await.unwrap();
+    }
+    assert_eq!(soon(responses.message()).await.unwrap().unwrap().id, 0);
+    let status = soon(responses.message()).await.unwrap_err();
+    assert_eq!(status.code(), Code::Aborted, "{status:?}");
+}
+
+#[tokio::test]
+async fn one_that_reads_in_crumbs_goes_on() {
+    let process = Process::start(&["--stall-timeout", "400ms"]);
+    let mut client = client_with(process.uri.clone(), 64).await;
+    let (sender, requests) = mpsc::channel(20);
+    for id in 0..20 {
+        sender.send(by_table(id, 1)).await.unwrap();
+    }
+    let mut responses = soon(client.solve_batch(ReceiverStream::new(requests)))
+        .await
+        .unwrap()
+        .into_inner();
+    // All of them are one frame, of which the window lets an answer through.
+    for id in 0..20 {
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        assert_eq!(soon(responses.message()).await.unwrap().unwrap().id, id);
+    }
+    drop(sender);
+    assert!(soon(responses.message()).await.unwrap().is_none());
 }
 
 #[tokio::test]
