@@ -151,7 +151,8 @@ struct State {
     answers: Answers,
     /// How often a frame was asked for.
     asked: u64,
-    /// A frame was handed over, and the next has not been asked for.
+    /// A frame was handed over, and the next has not been asked for: all there is
+    /// to see where what is sent is not counted.
     is_last_handed: bool,
     /// The bytes that were handed over.
     handed: u64,
