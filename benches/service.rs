@@ -42,7 +42,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
@@ -377,12 +377,11 @@ impl Turn {
 /// What the ratio of a row may be.
 const MOST: f64 = 1.15;
 
-/// Nanoseconds of CPU a board, from nine bytes to letters in a buffer, with
-/// every core at it: as the rows keep them all busy, too.
-fn engine_alone(method: Method, duration: Duration) -> Load {
+/// What the engine solves alone: made once, and not in every turn.
+static BOARDS: LazyLock<Vec<[u8; 9]>> = LazyLock::new(|| {
     let goal = Board::standard_goal(Shape::EIGHT);
     let all = cantor::factorial(9);
-    let boards: Vec<[u8; 9]> = (0..all)
+    (0..all)
         .map(|number| {
             let mut tiles = [0; 9];
             let spread = u64::from(number) * 100_003 % u64::from(all);
@@ -394,7 +393,13 @@ fn engine_alone(method: Method, duration: Duration) -> Load {
             Problem::new(board, goal).unwrap().is_solvable()
         })
         .take(65_536)
-        .collect();
+        .collect()
+});
+
+/// Nanoseconds of CPU a board, from nine bytes to letters in a buffer, with
+/// every core at it: as the rows keep them all busy, too.
+fn engine_alone(method: Method, duration: Duration) -> Load {
+    let goal = Board::standard_goal(Shape::EIGHT);
     let options = SearchOptions {
         method,
         ..SearchOptions::default()
@@ -410,7 +415,7 @@ fn engine_alone(method: Method, duration: Duration) -> Load {
         }
     };
     // The first also builds tables.
-    solve_all(&mut Workspace::new(), &mut String::new(), &boards[..1]);
+    solve_all(&mut Workspace::new(), &mut String::new(), &BOARDS[..1]);
     let started = Instant::now();
     let (solved, cpu_ns) = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..std::thread::available_parallelism().unwrap().get())
@@ -421,7 +426,7 @@ fn engine_alone(method: Method, duration: Duration) -> Load {
                     let mut solved = 0;
                     let cpu = || cpu_of_thread(Path::new("/proc/thread-self")).unwrap();
                     let before = cpu();
-                    for some in boards.chunks(1024).cycle() {
+                    for some in BOARDS.chunks(1024).cycle() {
                         if started.elapsed() > duration {
                             break;
                         }

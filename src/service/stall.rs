@@ -161,15 +161,6 @@ struct State {
     reader: Option<Waker>,
 }
 
-/// What changes as long as a stream is read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Progress {
-    /// How often a frame was asked for.
-    asked: u64,
-    /// The bytes that were sent.
-    sent: u64,
-}
-
 /// How many bytes of a stream's answers were sent: an extension of its response,
 /// for what sends them to count.
 #[derive(Clone, Default)]
@@ -290,18 +281,15 @@ impl HttpBody for Watched {
 }
 
 impl State {
-    /// How far it was read; `None` where nothing is unread, or it was ended.
-    fn unread_since(&self) -> Option<Progress> {
-        let sent = self.sent.bytes();
-        let is_unread = match sent {
-            Some(sent) => sent < self.handed,
-            None => self.is_last_handed,
+    /// How far it was read: another number as soon as it is read on. `None`
+    /// where nothing is unread, or it was ended.
+    fn unread_since(&self) -> Option<u64> {
+        let (is_unread, progress) = match self.sent.bytes() {
+            Some(sent) => (sent < self.handed, sent),
+            None => (self.is_last_handed, self.asked),
         };
         let is_open = matches!(self.answers, Answers::Open(_));
-        (is_open && is_unread).then_some(Progress {
-            asked: self.asked,
-            sent: sent.unwrap_or(0),
-        })
+        (is_open && is_unread).then_some(progress)
     }
 }
 
@@ -312,7 +300,7 @@ impl Shared {
     }
 
     /// Ends the answers where they still are as unread as they were.
-    fn end(&self, unread_since: Progress, status: &Status) -> Ended {
+    fn end(&self, unread_since: u64, status: &Status) -> Ended {
         let mut state = self.state();
         if state.unread_since() != Some(unread_since) {
             return Ended::Read;

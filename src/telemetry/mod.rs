@@ -112,8 +112,9 @@ fn filter(value: Result<String, VarError>) -> Result<EnvFilter, LogError> {
     })
 }
 
-/// How the targets begin that log in this process, or may. A word that is no level is a target to
-/// `EnvFilter`, and one that nothing has would leave no line of the log.
+/// How the targets begin that log in this process, or may. A word that is no
+/// level is a target to `EnvFilter`, and one that nothing has would leave no
+/// line of the log.
 const LOGGING: &[&str] = &[
     "axum",
     "h2",

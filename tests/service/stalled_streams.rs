@@ -37,6 +37,22 @@ async fn server(stall_timeout: Duration) -> Server {
     Server::with(settings, Config::default()).await
 }
 
+/// A stream on which these requests are sent at once.
+async fn open(
+    client: &mut SolverServiceClient<Channel>,
+    first: Vec<SolveBatchRequest>,
+) -> (
+    mpsc::Sender<SolveBatchRequest>,
+    Streaming<SolveBatchResponse>,
+) {
+    let (sender, requests) = mpsc::channel(first.len().max(1));
+    for request in first {
+        sender.send(request).await.unwrap();
+    }
+    let responses = soon(client.solve_batch(ReceiverStream::new(requests))).await;
+    (sender, responses.unwrap().into_inner())
+}
+
 fn by_table(id: u64, boards: usize) -> SolveBatchRequest {
     let mut request = packed(id, &spread(boards));
     request.options = algorithm(Algorithm::GoalTable);
@@ -47,17 +63,13 @@ fn by_table(id: u64, boards: usize) -> SolveBatchRequest {
 async fn a_client_that_writes_all_before_it_reads_is_told() {
     let process = Process::start(&["--stall-timeout", "300ms"]);
     let mut client = client(process.uri.clone()).await;
-    let (sender, requests) = mpsc::channel(1);
+    let (sender, mut responses) = open(&mut client, Vec::new()).await;
     let messages = 20_000;
     let writing = tokio::spawn(async move {
         for id in 0..messages {
             sender.send(by_table(id, 1)).await.unwrap();
         }
     });
-    let mut responses = soon(client.solve_batch(ReceiverStream::new(requests)))
-        .await
-        .unwrap()
-        .into_inner();
     // Far more than windows and buffers have room for: it comes to an end only
     // because the server takes it, once it has given the stream up.
     soon(writing).await.unwrap();
@@ -99,14 +111,8 @@ async fn a_few_unread_answers_are_told_of_as_many_are() {
     // connection, and the stream itself has nothing left to say.
     let mut client = client_with(process.uri.clone(), 10).await;
     for answers in [1, 5, 100] {
-        let (sender, requests) = mpsc::channel(100);
-        for id in 0..answers {
-            sender.send(by_table(id, 1)).await.unwrap();
-        }
-        let mut responses = soon(client.solve_batch(ReceiverStream::new(requests)))
-            .await
-            .unwrap()
-            .into_inner();
+        let requests = (0..answers).map(|id| by_table(id, 1)).collect();
+        let (_sender, mut responses) = open(&mut client, requests).await;
         tokio::time::sleep(Duration::from_millis(1_200)).await;
         for id in 0..answers {
             assert_eq!(soon(responses.message()).await.unwrap().unwrap().id, id);
@@ -126,10 +132,7 @@ async fn ended_streams(
 )> {
     let mut streams = Vec::new();
     for id in 0..count {
-        let (sender, requests) = mpsc::channel(1);
-        sender.send(by_table(id, 1)).await.unwrap();
-        let responses = soon(client.solve_batch(ReceiverStream::new(requests)));
-        streams.push((sender, responses.await.unwrap().into_inner()));
+        streams.push(open(client, vec![by_table(id, 1)]).await);
     }
     tokio::time::sleep(Duration::from_millis(1_200)).await;
     streams
@@ -164,14 +167,8 @@ async fn a_client_goes_on_writing_to_a_stream_that_was_ended() {
 async fn one_that_reads_in_crumbs_goes_on() {
     let process = Process::start(&["--stall-timeout", "400ms"]);
     let mut client = client_with(process.uri.clone(), 64).await;
-    let (sender, requests) = mpsc::channel(20);
-    for id in 0..20 {
-        sender.send(by_table(id, 1)).await.unwrap();
-    }
-    let mut responses = soon(client.solve_batch(ReceiverStream::new(requests)))
-        .await
-        .unwrap()
-        .into_inner();
+    let requests = (0..20).map(|id| by_table(id, 1)).collect();
+    let (sender, mut responses) = open(&mut client, requests).await;
     // All of them are one frame, of which the window lets an answer through.
     for id in 0..20 {
         tokio::time::sleep(Duration::from_millis(150)).await;
@@ -185,11 +182,7 @@ async fn one_that_reads_in_crumbs_goes_on() {
 async fn an_idle_stream_goes_on() {
     let server = server(Duration::from_millis(200)).await;
     let mut client = server.client().await;
-    let (sender, requests) = mpsc::channel(1);
-    let mut responses = soon(client.solve_batch(ReceiverStream::new(requests)))
-        .await
-        .unwrap()
-        .into_inner();
+    let (sender, mut responses) = open(&mut client, Vec::new()).await;
     for id in 0..3 {
         sender.send(by_table(id, 3)).await.unwrap();
         assert_eq!(soon(responses.message()).await.unwrap().unwrap().id, id);
